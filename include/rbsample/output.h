@@ -21,6 +21,7 @@ struct rbsp_output_options {
 	bool threads;   /* "thread NAME (TID)" as a root */
 	bool processes; /* "process NAME (PID)" as a root */
 	bool interp;    /* the interpreter's own frames too */
+	bool caller_lines; /* a C function has the path and line of its caller, as Thread::Backtrace::Location says it */
 };
 void rbsp_output_options_init(struct rbsp_output_options *o);
 

@@ -7,7 +7,8 @@
 /** CLOCK_MONOTONIC in nanoseconds. */
 uint64_t rbsp_now_ns(void);
 
-/** Jittered instants around an exact mean rate: the same function of (seed, index) for every thread that asks. */
+/** Jittered instants around an exact mean rate: the same function of (seed, index) for every thread
+ * that asks. */
 struct rbsp_ticks {
 	uint64_t start_ns;
 	double period_ns;

@@ -13,7 +13,7 @@ enum rbsp_slot_kind {
 
 /** One step that was tried. */
 struct rbsp_step {
-	const char *what;  /* "module", "version", "execution context", "rb_vm_exec", "symbols", "layout", "gc" */
+	const char *what;  /* "module", "version", "layout", "execution context", "vm", "rb_vm_exec", "symbols", "gc" */
 	const char *how;   /* "by symbol in .dynsym", "by search of the TLS block" ... */
 	bool found;
 	char detail[160];
@@ -57,5 +57,15 @@ void rbsp_located_fini(struct rbsp_located *l);
  * @return RBSP_OK; RBSP_E_NOT_FOUND: not a Ruby thread (now); RBSP_E_FAULT
  */
 enum rbsp_status rbsp_locate_slot(struct rbsp_target *t, const struct rbsp_located *l, rbsp_addr thread_pointer, rbsp_addr *slot);
+
+/**
+ * The same for many threads with a few vectored reads, without a look at the words themselves.
+ *
+ * @param tp    n thread pointers, 0: unknown
+ * @param slot  n addresses; 0: none now
+ * @return RBSP_OK, also when none was found; RBSP_E_FAULT, RBSP_E_GONE
+ */
+enum rbsp_status rbsp_locate_slots(struct rbsp_target *t, const struct rbsp_located *l, const rbsp_addr *tp, size_t n,
+				   rbsp_addr *slot);
 
 #endif

@@ -12,7 +12,8 @@ struct rbsp_map {
 	uint64_t offset;      /* in the file, bytes */
 	uint64_t dev, ino;    /* dev as makedev(major, minor); ino 0: no file */
 	bool read, write, exec, shared;
-	const char *path; /* "" for anonymous; " (deleted)" kept; octal escapes undone; borrowed from the maps */
+	const char *path; /* "" for anonymous; " (deleted)" kept; octal escapes undone; borrowed
+			     from the maps */
 };
 
 /** Sorted by address, as the kernel prints them. */
@@ -22,12 +23,15 @@ struct rbsp_maps {
 	char *text; /* holds the paths */
 };
 
-/** Parse a whole maps text of @p n bytes (copied). @return RBSP_OK, RBSP_E_NOMEM, RBSP_E_FORMAT. Give back with rbsp_maps_fini. */
-enum rbsp_status rbsp_maps_parse(const char *text, size_t n, struct rbsp_maps *out, struct rbsp_err *err);
+/** Parse a whole maps text of @p n bytes (copied). @return RBSP_OK, RBSP_E_NOMEM, RBSP_E_FORMAT.
+ * Give back with rbsp_maps_fini. */
+enum rbsp_status rbsp_maps_parse(const char *text, size_t n, struct rbsp_maps *out,
+				 struct rbsp_err *err);
 void rbsp_maps_fini(struct rbsp_maps *m);
 /** The mapping that holds @p a, borrowed; NULL: none. */
 const struct rbsp_map *rbsp_maps_find(const struct rbsp_maps *m, rbsp_addr a);
-/** Whether [a, a+n) lies in readable mappings that follow each other without a hole and have the same permissions and file. */
+/** Whether [a, a+n) lies in readable mappings that follow each other without a hole and have the
+ * same permissions and file. */
 bool rbsp_maps_one_area(const struct rbsp_maps *m, rbsp_addr a, uint64_t n);
 
 /** /proc/PID/stat; fields after the last ')'. */
@@ -45,7 +49,7 @@ enum rbsp_status rbsp_proc_stat_parse(const char *text, size_t n, struct rbsp_pr
 struct rbsp_proc_status {
 	char state;
 	int tgid, tracer_pid;
-	int ns_pid; /* last of NSpid */
+	int ns_pid;              /* last of NSpid */
 	uint32_t uid[4], gid[4]; /* real, effective, saved, fs */
 	uint64_t cap_eff, cap_prm;
 };
@@ -61,8 +65,8 @@ enum rbsp_status rbsp_schedstat_parse(const char *text, size_t n, struct rbsp_sc
 
 /** /proc/TID/syscall: "running", or "-1 sp pc" (blocked outside a call), or "nr a0..a5 sp pc". */
 struct rbsp_proc_syscall {
-	bool blocked;  /* false: running or runnable */
-	int64_t nr;    /* -1: blocked outside a system call (page fault) */
+	bool blocked; /* false: running or runnable */
+	int64_t nr;   /* -1: blocked outside a system call (page fault) */
 	uint64_t arg[6];
 	rbsp_addr sp, pc;
 };
@@ -70,22 +74,25 @@ enum rbsp_status rbsp_proc_syscall_parse(const char *text, size_t n, struct rbsp
 
 /** Name of a system call of this machine ("read"); NULL: not in the table. */
 const char *rbsp_syscall_name(int64_t nr);
-/** Whether a ptrace stop makes this call return EINTR to the program (facts of the kernel: signal(7), "never restarted"). */
+/** Whether a ptrace stop makes this call return EINTR to the program (facts of the kernel:
+ * signal(7), "never restarted"). */
 bool rbsp_syscall_eintr(int64_t nr);
 
 /** What decides whether we may look into a process; gathered by somebody else. */
 struct rbsp_access {
 	struct rbsp_proc_status self, target;
-	int yama;        /* /proc/sys/kernel/yama/ptrace_scope, -1: no Yama */
-	bool dumpable;   /* /proc/PID/mem's owner is the target's user */
+	int yama;      /* /proc/sys/kernel/yama/ptrace_scope, -1: no Yama */
+	bool dumpable; /* /proc/PID/mem's owner is the target's user */
 	bool same_userns;
 	bool kthread;
 	bool descendant; /* the target is our child, grandchild... */
 };
 /**
- * Say why a refusal (EPERM, EACCES) happened and what to do: one line into @p err with RBSP_E_DENIED or RBSP_E_TRACED.
- * Pure; @p tracer_command names the process of target.tracer_pid, may be NULL.
+ * Say why a refusal (EPERM, EACCES) happened and what to do: one line into @p err with
+ * RBSP_E_DENIED or RBSP_E_TRACED. Pure; @p tracer_command names the process of target.tracer_pid,
+ * may be NULL.
  */
-enum rbsp_status rbsp_access_explain(const struct rbsp_access *a, int pid, const char *tracer_command, struct rbsp_err *err);
+enum rbsp_status rbsp_access_explain(const struct rbsp_access *a, int pid,
+				     const char *tracer_command, struct rbsp_err *err);
 
 #endif

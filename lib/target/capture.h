@@ -3,15 +3,7 @@
 #define RBSP_CAPTURE_H
 
 #include "base/base.h"
-
-/** Registers by DWARF number: x86-64 0..15 general, 16 the pc; aarch64 0..30 general, 31 sp, 32 the pc. */
-#define RBSP_REGS 33
-struct rbsp_regs {
-	uint64_t r[RBSP_REGS];
-	uint64_t known; /* bit i: r[i] was read; a thread read without a stop knows sp and pc only */
-	rbsp_addr pc, sp;
-	rbsp_addr tp; /* thread pointer: fs_base, TPIDR_EL0; 0: unknown */
-};
+#include "trace/regs.h"
 
 enum rbsp_range_id {
 	RBSP_RANGE_SLOT,   /* 8 bytes: the word that holds the thread's ec */

@@ -2,7 +2,7 @@
 #ifndef RBSP_TRACE_H
 #define RBSP_TRACE_H
 
-#include "base/base.h"
+#include "trace/regs.h"
 
 /** What a wait status of a seized thread means. */
 enum rbsp_stop_kind {
@@ -22,11 +22,14 @@ struct rbsp_stop {
 /** Pure: from waitpid's status of a thread seized with PTRACE_SEIZE. Every value is covered. */
 struct rbsp_stop rbsp_stop_of_status(int status);
 
-struct rbsp_regs_raw;
+/** A short name of a kind, for messages and tests. */
+const char *rbsp_stop_kind_name(enum rbsp_stop_kind kind);
 
 /** PTRACE_SEIZE without options. @return RBSP_OK; RBSP_E_GONE; RBSP_E_TRACED (EPERM: somebody else's, a zombie, or not permitted) */
 enum rbsp_status rbsp_trace_seize(int tid);
 enum rbsp_status rbsp_trace_interrupt(int tid);
+/** Registers of a stopped thread. */
+enum rbsp_status rbsp_trace_regs(int tid, struct rbsp_regs *out);
 /** PTRACE_DETACH, passing a signal on (0: none). ESRCH is no error: the thread is gone. */
 void rbsp_trace_detach(int tid, int signal);
 

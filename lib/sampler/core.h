@@ -1,0 +1,118 @@
+/* The sampler's own structures: shared by its tracers, which stop threads, and its decoder, which does all the rest. */
+#ifndef RBSP_CORE_H
+#define RBSP_CORE_H
+
+#include <pthread.h>
+#include <regex.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "sampler/decode.h"
+#include "sampler/process.h"
+#include "sampler/ring.h"
+
+#define RBSP_CPUS 256
+#define RBSP_STOP_BUCKETS 4096 /* of one microsecond; the last holds all that is longer */
+
+/** Counters of tracers, written by the owner of the tick, read by anybody. */
+struct rbsp_tick_counts {
+	_Atomic uint64_t ticks, missed, due, late, stops;
+	_Atomic uint64_t gone, deadline, unreadable, inconsistent, traced, behind;
+	_Atomic uint64_t due_last; /* threads that were due at the last tick: what a missed one is counted with */
+	_Atomic uint64_t stop_ns, stop_max_ns;
+	_Atomic uint64_t stop_bucket[RBSP_STOP_BUCKETS];
+	_Atomic int traced_tid; /* a thread that somebody else holds */
+};
+
+/** A thread that the tick asks for. */
+struct rbsp_due {
+	struct rbsp_entry *entry;
+	struct rbsp_schedstat before; /* at the tick */
+	struct rbsp_proc_syscall call; /* where it is blocked */
+	uint64_t interrupt_ns;
+	bool blocked; /* not running: read without a stop */
+	bool done;
+};
+
+/** One tracer thread, pinned to a cpu. All are asleep to the same instant; the first to wake takes the tick, the others hold their cpus until its INTERRUPTs are out. */
+struct rbsp_tracer {
+	struct rbsp_sampler *s;
+	int cpu;
+	pthread_t thread;
+	bool started;
+	_Atomic bool active;       /* its cpu is in use by a target */
+	sem_t go;                  /* posted when it becomes active */
+	_Atomic uint64_t holds;    /* 1 + the last tick at whose instant it had its cpu */
+	_Atomic uint64_t waits_ns; /* since when it waits for stops, 0: it does not */
+	_Atomic bool pressed;      /* the deadline has passed */
+	struct rbsp_entry *late[64]; /* threads whose stop it still owes a release */
+	size_t n_late;
+};
+
+struct rbsp_sampler {
+	struct rbsp_sampler_options opt;
+	char *tape_path;
+	regex_t name;
+	bool has_name;
+	struct rbsp_frames *frames;
+	struct rbsp_proc **proc;
+	size_t n_proc;
+	struct rbsp_ring ring;
+	struct rbsp_decoder *decoder;
+	struct rbsp_ticks ticks;
+	_Atomic uint64_t claimed; /* ticks below were taken */
+	_Atomic uint64_t issued;  /* ticks below have their INTERRUPTs out */
+	_Atomic bool owned;       /* somebody owns the tick (a tracer at work, or the decoder changing a table) */
+	_Atomic bool stopping;    /* asked to end */
+	_Atomic bool closing;     /* tracers must end */
+	_Atomic bool realtime;    /* real-time priority was granted */
+	_Atomic bool aimed;       /* at least the scheduler lets our timers preempt the target */
+	sem_t wake;               /* the decoder sleeps here */
+	uint64_t woken_ns;        /* owner of the tick: when it was last posted */
+	uint64_t end_ns;          /* no tick at or after, 0: none */
+	struct rbsp_tracer tracer[RBSP_CPUS];
+	uint64_t cpu_used_ns[RBSP_CPUS]; /* when a target was last seen there, 0: never */
+	struct rbsp_due *due;     /* owner of the tick */
+	size_t n_due, cap_due;
+	struct rbsp_tick_counts counts;
+	struct {
+		_Atomic uint64_t samples, exact, cut, unmerged, not_due, inconsistent, unreadable, cpu_ns;
+	} done; /* the decoder's */
+	_Atomic uint64_t first_ns, last_ns; /* of the ticks */
+	_Atomic int other_tracer; /* a process that holds a thread of a target, 0: none */
+};
+
+static inline void rbsp_count(_Atomic uint64_t *c, uint64_t n)
+{
+	atomic_fetch_add_explicit(c, n, memory_order_relaxed);
+}
+
+/** The signal that wakes a tracer from a wait; its handler does nothing. */
+int rbsp_wake_signal(void);
+
+/** Take the tick if nobody has it. Released with rbsp_tick_release. */
+bool rbsp_tick_own(struct rbsp_sampler *s);
+void rbsp_tick_release(struct rbsp_sampler *s);
+
+/** Make the tracer of a cpu run, and keep those of other cpus as they are. */
+enum rbsp_status rbsp_tracer_start(struct rbsp_sampler *s, int cpu, struct rbsp_err *err);
+/** Wake tracers whose stops are overdue; called by the decoder every few milliseconds. */
+void rbsp_tracers_press(struct rbsp_sampler *s, uint64_t now_ns);
+/** End all tracers; what they hold runs on. */
+void rbsp_tracers_stop(struct rbsp_sampler *s);
+
+/** Find who is due at this tick and interrupt those that run: the first half of a tick. */
+void rbsp_due_issue(struct rbsp_sampler *s);
+/** A free event for a due thread, its times filled in, which settles it; NULL: the decoder is behind (counted). */
+struct rbsp_event *rbsp_due_event(struct rbsp_sampler *s, struct rbsp_due *d, uint64_t tick_ns);
+/** Hand an event to the decoder. */
+void rbsp_due_push(struct rbsp_sampler *s, struct rbsp_event *ev);
+/** Collect the stops: capture and release each thread as it comes. @p t waits for those that miss the deadline. */
+void rbsp_windows(struct rbsp_tracer *t, uint64_t tick_ns, bool exact);
+/** Read threads that are blocked, without a stop. */
+void rbsp_due_read_blocked(struct rbsp_sampler *s, uint64_t tick_ns);
+/** Release threads whose stops came after their deadline; waits for them, without owning the tick. */
+void rbsp_late_release(struct rbsp_tracer *t);
+
+#endif

@@ -1,0 +1,207 @@
+/* Filling a capture: see view.h. Runs inside stop windows: reads only. */
+#include <string.h>
+
+#include "target/view.h"
+
+/* Vectored read into the free end of a capture's data; remembers which piece is which range. */
+struct fill {
+	struct rbsp_target *t;
+	struct rbsp_capture *c;
+	size_t room;
+	struct rbsp_piece piece[RBSP_RANGES + RBSP_STACK_ENTRY / 4096];
+	enum rbsp_range_id id[RBSP_RANGES + RBSP_STACK_ENTRY / 4096];
+	size_t n;
+};
+
+/* Plan a piece of a range. A second piece of the same range must follow the first directly. @return bytes planned: less than asked when the room ends */
+static size_t plan(struct fill *f, enum rbsp_range_id id, rbsp_addr addr, size_t n)
+{
+	struct rbsp_range *r = &f->c->range[id];
+	size_t free_bytes = f->room - f->c->size;
+
+	if (n > free_bytes)
+		n = free_bytes & ~(size_t)7;
+	if (!addr || !n)
+		return 0;
+	if (!r->addr)
+		*r = (struct rbsp_range){ .addr = addr, .off = f->c->size };
+	f->piece[f->n] = (struct rbsp_piece){ addr, f->c->data + f->c->size, n };
+	f->id[f->n++] = id;
+	f->c->size += (uint32_t)n;
+	return n;
+}
+
+static enum rbsp_status run(struct fill *f)
+{
+	size_t done = 0;
+	enum rbsp_status st = f->n ? f->t->ops->readv(f->t, f->piece, f->n, &done) : RBSP_OK;
+
+	for (size_t i = 0; i < f->n; i++) {
+		size_t got = done < f->piece[i].n ? done : f->piece[i].n;
+		struct rbsp_range *r = &f->c->range[f->id[i]];
+
+		r->len += (uint32_t)got;
+		if (!r->len)
+			r->addr = 0;
+		done -= got;
+	}
+	f->n = 0;
+	return st;
+}
+
+static void forget(struct fill *f, enum rbsp_range_id id)
+{
+	f->c->range[id] = (struct rbsp_range){ 0 };
+}
+
+static uint64_t word_of(const struct rbsp_capture *c, enum rbsp_range_id id, uint32_t offset)
+{
+	const struct rbsp_range *r = &c->range[id];
+	uint64_t w = 0;
+
+	if (r->addr && offset + sizeof(w) <= r->len)
+		memcpy(&w, c->data + r->off + offset, sizeof(w));
+	return w;
+}
+
+/* x86-64 leaf functions may use 128 bytes below sp (the red zone). */
+static void plan_stack(struct fill *f, const struct rbsp_capture_spec *spec, const struct rbsp_view *v)
+{
+	rbsp_addr low = (f->c->regs.sp - 128) & ~(rbsp_addr)7;
+	bool inside = v->stack_start > f->c->regs.sp;
+	size_t want = inside ? v->stack_start - low : RBSP_STACK_PLAIN;
+	rbsp_addr at;
+
+	if (!spec->native || !f->c->regs.sp)
+		return;
+	if (plan(f, RBSP_RANGE_STACK, low, want) < want)
+		f->c->flags |= RBSP_CAP_CUT_STACK;
+	at = low + want;
+	if (!spec->native_full || !inside)
+		return;
+	/* Page by page: what lies beyond the stack's end may fault. */
+	for (size_t extra = 0; extra < RBSP_STACK_ENTRY;) {
+		size_t step = 4096 - (at & 4095);
+
+		if (step > RBSP_STACK_ENTRY - extra)
+			step = RBSP_STACK_ENTRY - extra;
+		if (plan(f, RBSP_RANGE_STACK, at, step) < step)
+			return;
+		at += step;
+		extra += step;
+	}
+}
+
+static void plan_thread(struct fill *f, const struct rbsp_capture_spec *spec, const struct rbsp_view *v)
+{
+	plan(f, RBSP_RANGE_EC, v->ec, spec->ec_size);
+	plan(f, RBSP_RANGE_TH, v->th, spec->th_size);
+	if (spec->nt_size)
+		plan(f, RBSP_RANGE_NT, v->nt, spec->nt_size);
+}
+
+/* After the first read: did the plan meet the truth? Corrects the view. @return false: what hangs on the ec must be read again */
+static bool view_holds(const struct rbsp_capture *c, const struct rbsp_capture_spec *spec, struct rbsp_view *v)
+{
+	struct rbsp_view now = *v;
+
+	now.ec = word_of(c, RBSP_RANGE_SLOT, 0);
+	if (now.ec != v->ec || !c->range[RBSP_RANGE_EC].addr) {
+		*v = (struct rbsp_view){ .slot = v->slot, .ec = now.ec };
+		return false;
+	}
+	now.th = word_of(c, RBSP_RANGE_EC, spec->ec_thread);
+	now.stack_start = word_of(c, RBSP_RANGE_EC, spec->ec_stack_start);
+	now.nt = spec->nt_size ? word_of(c, RBSP_RANGE_TH, spec->th_nt) : 0;
+	if (now.th == v->th && now.stack_start == v->stack_start && now.nt == v->nt)
+		return true;
+	if (now.th != v->th)
+		now.nt = 0;
+	*v = now;
+	return false;
+}
+
+static void read_again(struct fill *f, const struct rbsp_capture_spec *spec, struct rbsp_view *v)
+{
+	for (int round = 0; round < 3 && v->ec; round++) {
+		forget(f, RBSP_RANGE_EC);
+		forget(f, RBSP_RANGE_TH);
+		forget(f, RBSP_RANGE_NT);
+		forget(f, RBSP_RANGE_STACK);
+		f->c->flags &= ~(unsigned)RBSP_CAP_CUT_STACK;
+		plan_thread(f, spec, v);
+		if (v->stack_start)
+			plan_stack(f, spec, v);
+		run(f);
+		if (view_holds(f->c, spec, v))
+			return;
+	}
+}
+
+/* Control frames and value stack: [cfp, end) whole, the values up to the newest frame's sp. */
+static void read_frames(struct fill *f, const struct rbsp_capture_spec *spec, struct rbsp_view *v)
+{
+	struct rbsp_capture *c = f->c;
+	rbsp_addr stack = word_of(c, RBSP_RANGE_EC, spec->ec_vm_stack);
+	uint64_t words = word_of(c, RBSP_RANGE_EC, spec->ec_vm_stack_size);
+	rbsp_addr cfp = word_of(c, RBSP_RANGE_EC, spec->ec_cfp), sp;
+	size_t values, frames;
+
+	if (!stack || words > UINT64_MAX / 16 || cfp < stack || cfp >= stack + 8 * words) {
+		c->flags |= RBSP_CAP_NO_EC;
+		return;
+	}
+	frames = stack + 8 * words - cfp;
+	values = v->vm_stack == stack ? v->values + 1024 : 4096;
+	if (values > cfp - stack)
+		values = cfp - stack;
+	if (plan(f, RBSP_RANGE_CFP, cfp, frames) < frames)
+		c->flags |= RBSP_CAP_CUT_VALUES;
+	plan(f, RBSP_RANGE_VALUES, stack, values);
+	run(f);
+	sp = word_of(c, RBSP_RANGE_CFP, spec->cfp_sp);
+	v->vm_stack = stack;
+	if (sp < stack || sp > cfp)
+		return; /* torn: decoding says so */
+	v->values = (uint32_t)(sp - stack);
+	if (v->values > values && c->range[RBSP_RANGE_VALUES].len == values) {
+		size_t more = v->values - values;
+
+		if (plan(f, RBSP_RANGE_VALUES, stack + values, more) < more)
+			c->flags |= RBSP_CAP_CUT_VALUES;
+		run(f);
+	}
+}
+
+enum rbsp_status rbsp_view_read(struct rbsp_target *t, const struct rbsp_capture_spec *spec, struct rbsp_view *v,
+				struct rbsp_capture *c, size_t room)
+{
+	struct fill f = { .t = t, .c = c, .room = room };
+	enum rbsp_status st;
+
+	memset(c->range, 0, sizeof(c->range));
+	c->size = 0;
+	plan(&f, RBSP_RANGE_SLOT, v->slot, 8);
+	plan(&f, RBSP_RANGE_SCHED, spec->sched, spec->sched_size);
+	plan(&f, RBSP_RANGE_GC, spec->gc, spec->gc ? 8 : 0);
+	plan(&f, RBSP_RANGE_GC_COUNT, spec->gc_count, spec->gc_count ? 8 : 0);
+	if (v->ec)
+		plan_thread(&f, spec, v);
+	if (!v->slot || v->stack_start)
+		plan_stack(&f, spec, v);
+	st = run(&f);
+	if (st == RBSP_E_GONE || (v->slot && !c->range[RBSP_RANGE_SLOT].addr))
+		return st == RBSP_OK ? RBSP_E_FAULT : st;
+	if (v->slot && !view_holds(c, spec, v))
+		read_again(&f, spec, v);
+	if (v->ec && c->range[RBSP_RANGE_EC].addr) {
+		read_frames(&f, spec, v);
+		return RBSP_OK;
+	}
+	c->flags |= RBSP_CAP_NO_EC;
+	if (!c->range[RBSP_RANGE_STACK].addr) {
+		plan_stack(&f, spec, v);
+		run(&f);
+	}
+	return RBSP_OK;
+}

@@ -1,0 +1,31 @@
+/* Filling a capture: the two bulk reads of a thread's memory, planned from what its last capture showed. */
+#ifndef RBSP_VIEW_H
+#define RBSP_VIEW_H
+
+#include "target/target.h"
+
+/** Where one thread's state was when it was last read: what the next reads are planned with. */
+struct rbsp_view {
+	rbsp_addr slot; /* the word that holds its ec, 0: not a Ruby thread */
+	rbsp_addr ec, th, nt;
+	rbsp_addr stack_start; /* upper bound of the native stack */
+	rbsp_addr vm_stack;
+	uint32_t values;       /* bytes of the value stack in use */
+};
+
+/** Native stack read of a thread that has no ec, and the most that `full` reads beyond machine.stack_start. */
+#define RBSP_STACK_PLAIN (64u << 10)
+#define RBSP_STACK_ENTRY (16u << 10)
+
+/**
+ * Read the memory of one thread into a capture whose regs, flags and data are set. Two vectored reads where nothing
+ * moved since the last capture, one more where the ec, its stacks or the depth of the value stack changed.
+ * No allocation.
+ *
+ * @param room  bytes at c->data
+ * @return RBSP_OK (flags say what is cut or absent); RBSP_E_FAULT: not even the slot could be read; RBSP_E_GONE
+ */
+enum rbsp_status rbsp_view_read(struct rbsp_target *t, const struct rbsp_capture_spec *spec, struct rbsp_view *v,
+				struct rbsp_capture *c, size_t room);
+
+#endif

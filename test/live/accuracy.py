@@ -1,0 +1,114 @@
+# rubies: 2.7 3.1 3.3 3.4
+# timeout: 900
+"""Accuracy: shares, self time, lock-step, the number of samples and the cpu time covered are what the program knows of itself."""
+import harness
+
+
+def has(stack, method):
+    return method in stack.labels()
+
+
+def compare(test, what, stacks, stated, methods, points, needed):
+    """Inclusive shares of methods against the program's own statement."""
+    n = sum(s.count for s in stacks)
+    for m in methods:
+        true = stated[m] / stated["total"]
+        got = harness.share(stacks, lambda s, m=m: has(s, m))
+        allowed = test.tolerance(points, true, n, needed)
+        test.check(abs(got - true) * 100 <= allowed,
+                   f"{what}: {m} {100 * got:.2f} % of {n} samples, its own clock says {100 * true:.2f} % "
+                   f"(off {100 * (got - true):+.2f}, allowed {allowed:.1f})")
+
+
+def shares(test):
+    program = test.start("shares.rb")
+    program.wait_totals()
+    methods = ("Burn#sixty", "Burn#thirty", "Burn#ten")
+    for native in ("off", "leaf"):
+        r = test.record(program.pid, "-n", native, "-r", 997, "--count", 5000 if test.full else 2000, "-d", 60)
+        stated = program.totals_between(r.start, r.end)
+        stacks = r.folded()
+        compare(test, f"-n {native}", stacks, stated, methods, 2, 5000)
+        if native == "leaf":
+            self_is_total(test, stacks, methods)
+    program.close()
+
+
+def self_is_total(test, stacks, methods):
+    """A method that only runs Ruby has no frame on top of it, except in samples at its very first or last instant."""
+    for m in methods:
+        with_m = [s for s in stacks if has(s, m)]
+        total = sum(s.count for s in with_m)
+        on_top = sum(s.count for s in with_m if s.frames[-1].label == m)
+        others = sorted({s.frames[-1].text for s in with_m if s.frames[-1].label != m})
+        test.check(on_top == total, f"-n leaf: {m} self {on_top} == total {total}; on top of it: {others or 'nothing'}")
+
+
+def lock_step(test):
+    period = round(1e9 / 997)
+    for turn in range(3 if test.full else 2):
+        program = test.start("lockstep.rb", period)
+        program.wait_totals()
+        r = test.record(program.pid, "-n", "off", "-r", 997, "--count", 5000 if test.full else 2000, "-d", 60)
+        stated = program.totals_between(r.start, r.end)
+        program.close()
+        compare(test, f"lock-step {turn + 1}", r.folded(), stated, ("Step#first", "Step#second"), 3, 5000)
+
+
+def rate(test):
+    """The number of samples of a busy thread at 99 Hz, and the cpu time they cover."""
+    seconds = 30 if test.full else 8
+    program = test.start("busy.rb", "ruby")
+    program.line()
+    program.wait_cpu(200_000_000)
+    before = program.cpu_ns()
+    r = test.record(program.pid, "-r", 99, "-d", seconds)
+    spent, wall = (program.cpu_ns() - before) / 1e9, r.end - r.start
+    program.close()
+    s = r.summary()
+    want = 99 * seconds
+    test.check(abs(s["samples"] - want) <= want / 100,
+               f"{seconds} s at 99 Hz: {s['samples']:.0f} samples of a busy thread, wanted {want} +- {want / 100:.0f}")
+    test.check(abs(s["seconds"] - seconds) <= 0.1, f"the summary says {s['seconds']} s of {seconds}")
+    covered(test, "one thread", s, spent, wall)
+
+
+def covered(test, what, s, spent, wall):
+    off = 100 * (s["covered"] / s["cpu"] - 1) if s["cpu"] else -100
+    test.check(abs(off) <= 2, f"{what}: samples cover {s['covered']} of {s['cpu']} CPU seconds (off {off:+.2f} %)")
+    # The process clock that the summary names, against our own reading of it around the run.
+    ours = spent / wall * s["seconds"]
+    test.check(abs(s["cpu"] - ours) <= 0.03 * ours + 0.02,
+               f"{what}: the summary's {s['cpu']} CPU seconds are {ours:.2f} by our reading of the clock")
+
+
+def two_cpus(test):
+    """Ruby in one thread and C code without the GVL in another: both are sampled, all cpu time is covered."""
+    seconds = 10 if test.full else 4
+    program = test.start("busy.rb", "both")
+    program.line()
+    program.wait_cpu(300_000_000)
+    before = program.cpu_ns()
+    r = test.record(program.pid, "-r", 199, "-d", seconds, "-t")
+    spent, wall = (program.cpu_ns() - before) / 1e9, r.end - r.start
+    program.close()
+    covered(test, "a thread without the GVL beside it", r.summary(), spent, wall)
+    stacks = r.folded()
+    for m in ("Busy#work", "Busy#squeeze"):
+        test.check(harness.share(stacks, lambda s, m=m: has(s, m)) > 0.1,
+                   f"{m}: {100 * harness.share(stacks, lambda s, m=m: has(s, m)):.0f} % of the samples")
+    mixed = sum(s.count for s in stacks if has(s, "Busy#work") and has(s, "Busy#squeeze"))
+    test.check(mixed == 0, f"no stack has frames of both threads: {mixed}")
+
+
+PARTS = (shares, lock_step, rate, two_cpus)
+
+
+def body(test):
+    for part in PARTS:
+        if test.args.only in part.__name__:
+            part(test)
+
+
+if __name__ == "__main__":
+    harness.main(body)

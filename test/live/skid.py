@@ -1,0 +1,50 @@
+# rubies: 2.7 3.1 3.3 3.4
+# timeout: 900
+"""No skid: where compute alternates with system calls or page faults, shares are those of the program's own thread clock."""
+import itertools
+
+import harness
+
+SAMPLES = 5000
+KINDS = ("stat", "fault")
+PERIODS_US = (25, 90)
+THREADS = (1, 5)
+# (name, rbsample's options, whether target and sampler run as nobody, points allowed)
+USERS = (
+    ("root", (), False, 2),
+    ("nobody", ("--no-realtime",), True, 4),
+)
+
+
+def run(test, kind, period, threads, user):
+    name, options, nobody, points = user
+    what = f"{kind}, {period} us, {threads} thread{'s' if threads > 1 else ''}, {name}"
+    if test.args.only not in what:
+        return
+    program = test.start("skid.rb", kind, period, threads, nobody=nobody)
+    program.wait_totals(4)
+    r = test.record(program.pid, "-r", 997, "--count", SAMPLES if test.full else 2000, "-d", 60, *options,
+                    nobody=nobody)
+    stated = program.totals_between(r.start, r.end)
+    program.close()
+    stacks = r.folded()
+    n = sum(s.count for s in stacks)
+    for method in ("Skid#compute", f"Skid#{kind}"):
+        true = stated[method] / stated["total"]
+        got = harness.share(stacks, lambda s, m=method: m in s.labels())
+        allowed = test.tolerance(points, true, n, SAMPLES)
+        test.check(abs(got - true) * 100 <= allowed,
+                   f"{what}: {method} {100 * got:.1f} % of {n} samples, its own clock says {100 * true:.1f} % "
+                   f"(off {100 * (got - true):+.1f}, allowed {allowed:.1f})")
+    test.note(f"{what}: a round takes {stated['total'] / stated['rounds'] / 1000:.1f} us, the readings of the clock "
+              f"{100 * stated['readings'] / stated['total']:.1f} %; {r.summary()['exact']:.0f} % exact")
+
+
+def body(test):
+    harness.need_root()
+    for kind, period, threads, user in itertools.product(KINDS, PERIODS_US, THREADS, USERS):
+        run(test, kind, period, threads, user)
+
+
+if __name__ == "__main__":
+    harness.main(body)
