@@ -17,6 +17,10 @@
 
 #define HOT_ROWS 10
 
+/* How often and how fast a command is asked whether it is a Ruby by now; then slower. */
+#define BOOT_TRIES 300
+#define BOOT_WAIT_NS 2000000L
+
 struct run {
 	struct record *r;
 	struct child child; /* pid 0: none */
@@ -105,33 +109,37 @@ static size_t attach_all(struct run *run, int *status)
 	return n;
 }
 
-/* Whether the command may be a Ruby soon; what is read while it execs may be anything. */
-static bool may_become_ruby(enum rbsp_status st)
+/*
+ * Whether the command may be a Ruby that can be sampled soon. What is read while it execs or boots
+ * may be anything: a layout is refused only if it is still wrong after that.
+ */
+static bool may_become_ruby(enum rbsp_status st, unsigned tries)
 {
-	return st == RBSP_E_BOOTING || st == RBSP_E_NOT_RUBY ||
-	       rbsp_status_next(st) == RBSP_NEXT_DROP_SAMPLE;
+	if (st == RBSP_E_BOOTING || st == RBSP_E_NOT_RUBY)
+		return true;
+	return tries < BOOT_TRIES &&
+	       (st == RBSP_E_LAYOUT || rbsp_status_next(st) == RBSP_NEXT_DROP_SAMPLE);
 }
 
 /* Attach to the command as soon as it is a Ruby. Says why if it never is. */
 static bool attach_command(struct run *run)
 {
-	struct timespec wait = { .tv_nsec = 2000000 };
-	struct rbsp_err err;
+	struct timespec wait = { .tv_nsec = BOOT_WAIT_NS };
 
-	for (unsigned i = 0; child_lives(&run->child); i++) {
-		err = (struct rbsp_err){ 0 };
+	for (unsigned tries = 0; child_lives(&run->child); tries++) {
+		struct rbsp_err err = { 0 };
+
 		if (rbsp_sampler_add(run->sampler, run->child.pid, &err) == RBSP_OK)
 			return true;
-		if (!may_become_ruby(err.status)) {
-			if (child_lives(&run->child)) {
-				say_attach_failed(run->child.pid, &err);
-				return false;
-			}
+		if (!child_lives(&run->child))
 			break;
+		if (!may_become_ruby(err.status, tries)) {
+			say_attach_failed(run->child.pid, &err);
+			return false;
 		}
 		/* A shell may exec a Ruby at any time: go on, at ever longer waits. */
-		if (i >= 250 && wait.tv_nsec < 50000000)
-			wait.tv_nsec += 500000;
+		if (tries >= BOOT_TRIES && wait.tv_nsec < 20 * BOOT_WAIT_NS)
+			wait.tv_nsec += BOOT_WAIT_NS / 4;
 		nanosleep(&wait, NULL);
 	}
 	say("no samples: the command ended before it was a Ruby that could be sampled");

@@ -56,6 +56,8 @@ def check_library(rows):
                 if kind == "<":
                     if name.startswith("rbsample/") and not (root / "include" / name).exists():
                         complain(path, text, "no such public header")
+                    if name == "uthash.h" and path.name != "hash.h":
+                        complain(path, text, 'uthash is set up in "base/hash.h", which is to be included instead')
                 elif "/" not in name:
                     complain(path, text, 'headers of the library are written "layer/name.h"')
                 elif name.split("/")[0] not in allowed:

@@ -44,7 +44,8 @@ static bool listed(const struct rbsp_finder *f, rbsp_addr th)
 }
 
 /**
- * Threads start and end while they are looked at, so single ones may look wrong; a wrong layout makes all of them wrong.
+ * Threads start and end while they are looked at, so single ones may look wrong; a wrong layout
+ * makes all of them wrong.
  */
 static enum outcome verdict(size_t good, size_t bad, const char *what, char *detail, size_t cap)
 {
@@ -65,13 +66,15 @@ static enum outcome thread_list(struct rbsp_finder *f, char *detail, size_t cap)
 			bad++;
 	}
 	if (f->torn && !good) {
-		snprintf(detail, cap, "the list changed while it was read, after %zu threads", f->n_thread);
+		snprintf(detail, cap, "the list changed while it was read, after %zu threads",
+			 f->n_thread);
 		return NOTHING_TO_SEE;
 	}
 	return verdict(good, bad, "listed", detail, cap);
 }
 
-/** Where a listed thread names a thread pointer, that thread's own word must name the listed thread. */
+/** Where a listed thread names a thread pointer, that thread's own word must name the listed
+ * thread. */
 static enum outcome thread_pointers(struct rbsp_finder *f, char *detail, size_t cap)
 {
 	size_t good = 0, bad = 0;
@@ -89,14 +92,17 @@ static enum outcome thread_pointers(struct rbsp_finder *f, char *detail, size_t 
 		}
 	}
 	if (!good && !bad && f->n_tp && !f->torn) {
-		snprintf(detail, cap, "no pthread_t of %zu Ruby threads is a thread pointer", f->n_thread);
+		snprintf(detail, cap, "no pthread_t of %zu Ruby threads is a thread pointer",
+			 f->n_thread);
 		return FAILS;
 	}
 	return verdict(good, bad, "matched by pthread_t", detail, cap);
 }
 
 /** Ask @p one of each seen execution context, at most THREADS_MAX. */
-static enum outcome each_ec(struct rbsp_finder *f, enum outcome (*one)(struct rbsp_finder *f, const struct rbsp_ec_seen *s),
+static enum outcome each_ec(struct rbsp_finder *f,
+			    enum outcome (*one)(struct rbsp_finder *f,
+						const struct rbsp_ec_seen *s),
 			    char *detail, size_t cap)
 {
 	size_t count[3] = { 0, 0, 0 }, n = 0;
@@ -115,8 +121,10 @@ static enum outcome dummy_at_end(struct rbsp_finder *f, const struct rbsp_ec_see
 	const struct rbsp_layout *l = f->l->layout;
 	uint64_t ep, flags;
 
-	/* The environment of the main thread's dummy frame is on the heap once TOPLEVEL_BINDING was used. */
-	if (!read_word(f, s->end - l->cfp.size + l->cfp.ep, &ep) || !rbsp_locate_plausible(&f->maps, ep, 8) || !read_word(f, ep, &flags))
+	/* The environment of the main thread's dummy frame is on the heap once TOPLEVEL_BINDING was
+	 * used. */
+	if (!read_word(f, s->end - l->cfp.size + l->cfp.ep, &ep) ||
+	    !rbsp_locate_plausible(&f->maps, ep, 8) || !read_word(f, ep, &flags))
 		return FAILS;
 	return (flags & MAGIC_MASK) == MAGIC_DUMMY ? HOLDS : FAILS;
 }
@@ -134,7 +142,8 @@ static enum outcome stack_of_thread(struct rbsp_finder *f, const struct rbsp_ec_
 		return FAILS;
 	if (!start) /* a thread that has not run yet, or has ended */
 		return NOTHING_TO_SEE;
-	return rbsp_locate_plausible(&f->maps, start & ~7ull, 8) ? HOLDS : FAILS;
+	/* It may be the end of the stack's mapping itself. */
+	return rbsp_locate_plausible(&f->maps, (start - 8) & ~7ull, 8) ? HOLDS : FAILS;
 }
 
 static enum outcome native_stack(struct rbsp_finder *f, char *detail, size_t cap)
@@ -146,7 +155,8 @@ static enum outcome object_of_thread(struct rbsp_finder *f, const struct rbsp_ec
 {
 	uint64_t self, w[7];
 
-	if (!read_word(f, s->th + f->l->layout->th.self, &self) || !rbsp_locate_plausible(&f->maps, self, sizeof(w)) ||
+	if (!read_word(f, s->th + f->l->layout->th.self, &self) ||
+	    !rbsp_locate_plausible(&f->maps, self, sizeof(w)) ||
 	    rbsp_read(f->t, self, w, sizeof(w)) != RBSP_OK || (w[0] & T_MASK) != T_DATA)
 		return FAILS;
 	for (size_t i = 2; i < RBSP_COUNT_OF(w); i++) {
@@ -170,7 +180,8 @@ static bool printable(const char *s, size_t n)
 	return n > 0;
 }
 
-/** A Ruby frame's iseq: its type, its body, the label in it, and the pc (0: not looked at) inside it. */
+/** A Ruby frame's iseq: its type, its body, the label in it, and the pc (0: not looked at) inside
+ * it. */
 static bool iseq_reads(struct rbsp_finder *f, rbsp_addr iseq, uint64_t pc, char *detail, size_t cap)
 {
 	const struct rbsp_layout *l = f->l->layout;
@@ -179,21 +190,26 @@ static bool iseq_reads(struct rbsp_finder *f, rbsp_addr iseq, uint64_t pc, char 
 	uint32_t size;
 	size_t len;
 
-	if (!read_word(f, iseq, &flags) || (flags & T_MASK) != T_IMEMO || (flags >> 12 & 15) != IMEMO_ISEQ ||
-	    !read_word(f, iseq + l->iseq.body, &body) || !rbsp_locate_plausible(&f->maps, body, 8) ||
-	    rbsp_read(f->t, body + l->body.size, &size, sizeof(size)) != RBSP_OK || !size || size > 1u << 24 ||
-	    !read_word(f, body + l->body.encoded, &encoded) || !read_word(f, body + l->body.label, &label))
+	if (!read_word(f, iseq, &flags) || (flags & T_MASK) != T_IMEMO ||
+	    (flags >> 12 & 15) != IMEMO_ISEQ || !read_word(f, iseq + l->iseq.body, &body) ||
+	    !rbsp_locate_plausible(&f->maps, body, 8) ||
+	    rbsp_read(f->t, body + l->body.size, &size, sizeof(size)) != RBSP_OK || !size ||
+	    size > 1u << 24 || !read_word(f, body + l->body.encoded, &encoded) ||
+	    !read_word(f, body + l->body.label, &label))
 		return false;
 	if (pc && (pc < encoded || pc > encoded + 8ull * size))
 		return false;
-	if (rbsp_ruby_string(f->t, l, label, text, sizeof(text), &len) != RBSP_OK || !printable(text, len))
+	if (rbsp_ruby_string(f->t, l, label, text, sizeof(text), &len) != RBSP_OK ||
+	    !printable(text, len))
 		return false;
 	snprintf(detail, cap, "\"%.*s\"", (int)(len < 80 ? len : 80), text);
 	return true;
 }
 
-/** The oldest frames of one thread. HOLDS: one of them reads as a Ruby frame; FAILS: there are some, none reads. */
-static enum outcome frames_read(struct rbsp_finder *f, const struct rbsp_ec_seen *s, char *detail, size_t cap)
+/** The oldest frames of one thread. HOLDS: one of them reads as a Ruby frame; FAILS: there are
+ * some, none reads. */
+static enum outcome frames_read(struct rbsp_finder *f, const struct rbsp_ec_seen *s, char *detail,
+				size_t cap)
 {
 	const struct rbsp_layout *l = f->l->layout;
 	size_t n = (s->end - s->cfp) / l->cfp.size;
@@ -252,18 +268,21 @@ static enum outcome metaclass(struct rbsp_finder *f, char *detail, size_t cap)
 		snprintf(detail, cap, "rb_cObject is not exported");
 		return NOTHING_TO_SEE;
 	}
-	if (!read_word(f, object, &flags) || (flags & T_MASK) != T_CLASS || !read_word(f, object + 8, &meta) ||
-	    !rbsp_locate_plausible(&f->maps, meta, 16) || !read_word(f, meta, &meta_flags))
+	if (!read_word(f, object, &flags) || (flags & T_MASK) != T_CLASS ||
+	    !read_word(f, object + 8, &meta) || !rbsp_locate_plausible(&f->maps, meta, 16) ||
+	    !read_word(f, meta, &meta_flags))
 		return FAILS;
 	snprintf(detail, cap, "flags %#llx", (unsigned long long)meta_flags);
-	if ((meta_flags & T_MASK) != T_CLASS || !(meta_flags & l->klass.singleton_flag) || (flags & l->klass.singleton_flag))
+	if ((meta_flags & T_MASK) != T_CLASS || !(meta_flags & l->klass.singleton_flag) ||
+	    (flags & l->klass.singleton_flag))
 		return FAILS;
 	if (l->klass.attached == RBSP_NONE)
 		return HOLDS;
 	ext = meta + l->klass.ext;
 	if (!l->klass.ext_embedded && !read_word(f, ext, &ext))
 		return FAILS;
-	return read_word(f, ext + l->klass.attached, &attached) && attached == object ? HOLDS : FAILS;
+	return read_word(f, ext + l->klass.attached, &attached) && attached == object ? HOLDS
+										      : FAILS;
 }
 
 static enum outcome gvl_owner(struct rbsp_finder *f, char *detail, size_t cap)
@@ -284,12 +303,14 @@ static enum outcome gc_word(struct rbsp_finder *f, char *detail, size_t cap)
 	struct rbsp_loads loads;
 	uint64_t offset;
 
-	if (rbsp_locate_follow_loads(f, "rb_during_gc", &loads) != RBSP_OK || loads.n < 2 || l->gc.flags == RBSP_NONE) {
+	if (rbsp_locate_follow_loads(f, "rb_during_gc", &loads) != RBSP_OK || loads.n < 2 ||
+	    l->gc.flags == RBSP_NONE) {
 		snprintf(detail, cap, "the loads of rb_during_gc could not be followed");
 		return NOTHING_TO_SEE;
 	}
 	offset = loads.at[loads.n - 1] - loads.value[loads.n - 2];
-	snprintf(detail, cap, "%llu in the code, %u in the row", (unsigned long long)offset, l->gc.flags);
+	snprintf(detail, cap, "%llu in the code, %u in the row", (unsigned long long)offset,
+		 l->gc.flags);
 	return offset / 4 == l->gc.flags / 4u ? HOLDS : FAILS;
 }
 

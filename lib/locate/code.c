@@ -27,7 +27,8 @@ static int64_t sign_extend(uint64_t v, unsigned bits)
 }
 
 /** One x86-64 reference at @p p, if there is one. */
-static bool x86_ref(const unsigned char *p, size_t n, uint64_t pc, unsigned kinds, struct rbsp_code_ref *out)
+static bool x86_ref(const unsigned char *p, size_t n, uint64_t pc, unsigned kinds,
+		    struct rbsp_code_ref *out)
 {
 	if (n < 5)
 		return false;
@@ -46,7 +47,8 @@ static bool x86_ref(const unsigned char *p, size_t n, uint64_t pc, unsigned kind
 	return p[0] == 0xff && (p[1] == 0x15 || p[1] == 0x25) && (kinds & RBSP_REF_CALL);
 }
 
-static bool arm_ref(const unsigned char *p, size_t n, uint64_t pc, unsigned kinds, struct rbsp_code_ref *out)
+static bool arm_ref(const unsigned char *p, size_t n, uint64_t pc, unsigned kinds,
+		    struct rbsp_code_ref *out)
 {
 	uint32_t i;
 
@@ -69,8 +71,9 @@ static bool arm_ref(const unsigned char *p, size_t n, uint64_t pc, unsigned kind
 	return (i & 0x7e000000) == 0x36000000;
 }
 
-size_t rbsp_code_refs(uint16_t machine, const unsigned char *code, size_t n, uint64_t pc, unsigned kinds, uint64_t lo,
-		      uint64_t hi, struct rbsp_code_ref *out, size_t cap)
+size_t rbsp_code_refs(uint16_t machine, const unsigned char *code, size_t n, uint64_t pc,
+		      unsigned kinds, uint64_t lo, uint64_t hi, struct rbsp_code_ref *out,
+		      size_t cap)
 {
 	bool arm = machine == EM_AARCH64;
 	size_t step = arm ? 4 : 1, found = 0;
@@ -85,7 +88,8 @@ size_t rbsp_code_refs(uint16_t machine, const unsigned char *code, size_t n, uin
 	return found;
 }
 
-/** FF /4: jmp *reg or *[...]; FF 25 is the PC-relative form, 3E before it (or before its REX) is notrack. */
+/** FF /4: jmp *reg or *[...]; FF 25 is the PC-relative form, 3E before it (or before its REX) is
+ * notrack. */
 static bool x86_indirect_jump(const unsigned char *code, size_t i)
 {
 	unsigned char modrm = code[i + 1];
@@ -125,7 +129,8 @@ static uint64_t arm_plt_slot(const unsigned char *p, size_t n, uint64_t pc)
 	ldr = u32_at(p + i + 4);
 	if ((adrp & 0x9f00001f) != 0x90000010 || (ldr & 0xffc003ff) != 0xf9400211)
 		return 0;
-	page = (uint64_t)sign_extend((uint64_t)(adrp >> 5 & 0x7ffff) << 2 | (adrp >> 29 & 3), 21) << 12;
+	page = (uint64_t)sign_extend((uint64_t)(adrp >> 5 & 0x7ffff) << 2 | (adrp >> 29 & 3), 21)
+	       << 12;
 	return ((pc + i) & ~0xfffull) + page + (ldr >> 10 & 0xfff) * 8;
 }
 

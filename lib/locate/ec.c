@@ -1,4 +1,5 @@
-/* Execution contexts: what makes one valid, the VM they belong to, and the VM's own list of threads. */
+/* Execution contexts: what makes one valid, the VM they belong to, and the VM's own list of
+ * threads. */
 #include "locate/internal.h"
 
 #include <stdlib.h>
@@ -41,24 +42,29 @@ size_t rbsp_locate_th_bytes(const struct rbsp_layout *l)
 	return max_of(v, RBSP_COUNT_OF(v)) + 8;
 }
 
-bool rbsp_locate_ec_head(const struct rbsp_layout *l, const struct rbsp_maps *maps, rbsp_addr ec, const unsigned char *head,
-			 struct rbsp_ec_seen *out)
+bool rbsp_locate_ec_head(const struct rbsp_layout *l, const struct rbsp_maps *maps, rbsp_addr ec,
+			 const unsigned char *head, struct rbsp_ec_seen *out)
 {
 	uint64_t words = word(head, l->ec.vm_stack_size);
 
 	*out = (struct rbsp_ec_seen){
-		.ec = ec, .vm_stack = word(head, l->ec.vm_stack), .cfp = word(head, l->ec.cfp), .th = word(head, l->ec.thread),
+		.ec = ec,
+		.vm_stack = word(head, l->ec.vm_stack),
+		.cfp = word(head, l->ec.cfp),
+		.th = word(head, l->ec.thread),
 	};
-	if (words < MIN_STACK_WORDS || words > UINT32_MAX || !rbsp_locate_plausible(maps, out->vm_stack, 8))
+	if (words < MIN_STACK_WORDS || words > UINT32_MAX ||
+	    !rbsp_locate_plausible(maps, out->vm_stack, 8))
 		return false;
 	out->end = out->vm_stack + 8 * words;
 	if (out->cfp < out->vm_stack || out->cfp >= out->end || (out->end - out->cfp) % l->cfp.size)
 		return false;
-	return rbsp_maps_one_area(maps, out->vm_stack, 8 * words) && rbsp_locate_plausible(maps, out->th, rbsp_locate_th_bytes(l));
+	return rbsp_maps_one_area(maps, out->vm_stack, 8 * words) &&
+	       rbsp_locate_plausible(maps, out->th, rbsp_locate_th_bytes(l));
 }
 
-bool rbsp_locate_ec_thread(const struct rbsp_layout *l, const struct rbsp_maps *maps, const unsigned char *head,
-			   struct rbsp_ec_seen *seen)
+bool rbsp_locate_ec_thread(const struct rbsp_layout *l, const struct rbsp_maps *maps,
+			   const unsigned char *head, struct rbsp_ec_seen *seen)
 {
 	seen->vm = word(head, l->th.vm);
 	seen->valid = word(head, l->th.ec) == seen->ec && rbsp_locate_plausible(maps, seen->vm, 8);
@@ -85,20 +91,24 @@ static void batch_fini(struct batch *b)
 static bool batch_init(struct batch *b, size_t n)
 {
 	*b = (struct batch){
-		.head = calloc(n, HEAD_MAX), .piece = calloc(n, sizeof(*b->piece)),
-		.of = calloc(n, sizeof(*b->of)), .ok = calloc(n, sizeof(*b->ok)),
+		.head = calloc(n, HEAD_MAX),
+		.piece = calloc(n, sizeof(*b->piece)),
+		.of = calloc(n, sizeof(*b->of)),
+		.ok = calloc(n, sizeof(*b->ok)),
 	};
 	return b->head && b->piece && b->of && b->ok;
 }
 
 static void batch_add(struct batch *b, size_t of, rbsp_addr addr, size_t size)
 {
-	b->piece[b->n] = (struct rbsp_piece){ .addr = addr, .to = b->head + b->n * HEAD_MAX, .n = size };
+	b->piece[b->n] =
+		(struct rbsp_piece){ .addr = addr, .to = b->head + b->n * HEAD_MAX, .n = size };
 	b->ok[b->n] = false;
 	b->of[b->n++] = of;
 }
 
-enum rbsp_status rbsp_locate_ecs(struct rbsp_finder *f, const rbsp_addr *ec, size_t n, struct rbsp_ec_seen *seen)
+enum rbsp_status rbsp_locate_ecs(struct rbsp_finder *f, const rbsp_addr *ec, size_t n,
+				 struct rbsp_ec_seen *seen)
 {
 	const struct rbsp_layout *l = f->l->layout;
 	size_t ec_bytes = rbsp_locate_ec_bytes(l), th_bytes = rbsp_locate_th_bytes(l), heads;
@@ -122,7 +132,8 @@ enum rbsp_status rbsp_locate_ecs(struct rbsp_finder *f, const rbsp_addr *ec, siz
 	for (size_t k = 0; k < heads; k++) { /* b.n <= k: what is overwritten was read already */
 		size_t i = b.of[k];
 
-		if (b.ok[k] && rbsp_locate_ec_head(l, &f->maps, ec[i], b.head + k * HEAD_MAX, &seen[i]))
+		if (b.ok[k] &&
+		    rbsp_locate_ec_head(l, &f->maps, ec[i], b.head + k * HEAD_MAX, &seen[i]))
 			batch_add(&b, i, seen[i].th, th_bytes);
 	}
 	st = rbsp_locate_read_many(f->t, b.piece, b.n, b.ok);
@@ -136,7 +147,8 @@ out:
 }
 
 /** A VM is one if its main thread names it and has a valid execution context. */
-static enum rbsp_status check_vms(struct rbsp_finder *f, const rbsp_addr *vm, size_t n, rbsp_addr *found)
+static enum rbsp_status check_vms(struct rbsp_finder *f, const rbsp_addr *vm, size_t n,
+				  rbsp_addr *found)
 {
 	const struct rbsp_layout *l = f->l->layout;
 	rbsp_addr *th = calloc(n, sizeof(*th)), *ec = calloc(n, sizeof(*ec));
@@ -153,7 +165,8 @@ static enum rbsp_status check_vms(struct rbsp_finder *f, const rbsp_addr *vm, si
 	if (st != RBSP_OK)
 		goto out;
 	for (size_t i = 0; i < n; i++) {
-		bool plausible = ok[i] && rbsp_locate_plausible(&f->maps, th[i], rbsp_locate_th_bytes(l));
+		bool plausible =
+			ok[i] && rbsp_locate_plausible(&f->maps, th[i], rbsp_locate_th_bytes(l));
 
 		v[i] = (struct rbsp_piece){ plausible ? th[i] + l->th.ec : vm[i], &ec[i], 8 };
 		ok[i] = false;
@@ -180,7 +193,8 @@ out:
 }
 
 /** Every word of the module's data that may point to a VM. */
-static enum rbsp_status search_data(struct rbsp_finder *f, rbsp_addr at, const uint64_t *w, size_t n, void *arg)
+static enum rbsp_status search_data(struct rbsp_finder *f, rbsp_addr at, const uint64_t *w,
+				    size_t n, void *arg)
 {
 	rbsp_addr *vm = calloc(n + 1, sizeof(*vm));
 	size_t found = 0;
@@ -218,13 +232,14 @@ enum rbsp_status rbsp_locate_vm(struct rbsp_finder *f)
 
 	if (at && rbsp_read_word(f->t, at, &vm) == RBSP_OK)
 		st = try_vm(f, vm, "by symbol ruby_current_vm_ptr");
-	if (st == RBSP_E_NOT_FOUND && rbsp_locate_follow_loads(f, "rb_during_gc", &loads) == RBSP_OK && loads.n >= 3)
+	if (st == RBSP_E_NOT_FOUND &&
+	    rbsp_locate_follow_loads(f, "rb_during_gc", &loads) == RBSP_OK && loads.n >= 3)
 		st = try_vm(f, loads.value[loads.n - 3], "by the loads of rb_during_gc");
 	if (st == RBSP_E_NOT_FOUND) {
 		st = rbsp_locate_data(f, search_data, &f->l->addrs.vm);
 		if (!rbsp_locate_hard(st))
-			rbsp_locate_step(f, "vm", "by search of the module's data", st == RBSP_OK, "%#llx",
-					 (unsigned long long)f->l->addrs.vm);
+			rbsp_locate_step(f, "vm", "by search of the module's data", st == RBSP_OK,
+					 "%#llx", (unsigned long long)f->l->addrs.vm);
 	}
 	return st;
 }

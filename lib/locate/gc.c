@@ -1,4 +1,5 @@
-/* GC flags and count: what the exported rb_during_gc and rb_gc_count load, followed in the live process. */
+/* GC flags and count: what the exported rb_during_gc and rb_gc_count load, followed in the live
+ * process. */
 #include "locate/code.h"
 #include "locate/internal.h"
 
@@ -107,7 +108,8 @@ static size_t text_of(struct rbsp_finder *f, rbsp_addr at, unsigned char *code, 
 	return rbsp_read(f->t, *start, code, n) == RBSP_OK ? n : 0;
 }
 
-/** Follow one function, and the calls in it as far as they can be followed. @return whether its return was reached */
+/** Follow one function, and the calls in it as far as they can be followed. @return whether its
+ * return was reached */
 static bool follow(struct run *r, rbsp_addr pc)
 {
 	rbsp_addr back[CALLS_MAX], start = 0;
@@ -141,7 +143,8 @@ static bool follow(struct run *r, rbsp_addr pc)
 	return false;
 }
 
-enum rbsp_status rbsp_locate_follow_loads(struct rbsp_finder *f, const char *name, struct rbsp_loads *out)
+enum rbsp_status rbsp_locate_follow_loads(struct rbsp_finder *f, const char *name,
+					  struct rbsp_loads *out)
 {
 	struct run r = { .f = f, .out = out, .budget = INSNS_MAX };
 	rbsp_addr at = rbsp_locate_symbol(f, name);
@@ -154,7 +157,8 @@ enum rbsp_status rbsp_locate_follow_loads(struct rbsp_finder *f, const char *nam
 }
 
 /** The last loads must be: a word of the VM, the objspace; then a word of that. */
-static bool vm_objspace_word(struct rbsp_finder *f, const char *name, rbsp_addr *objspace, rbsp_addr *at)
+static bool vm_objspace_word(struct rbsp_finder *f, const char *name, rbsp_addr *objspace,
+			     rbsp_addr *at)
 {
 	rbsp_addr vm = f->l->addrs.vm;
 	struct rbsp_loads l;
@@ -163,8 +167,9 @@ static bool vm_objspace_word(struct rbsp_finder *f, const char *name, rbsp_addr 
 		return false;
 	*objspace = l.value[l.n - 2];
 	*at = l.at[l.n - 1];
-	return l.at[l.n - 2] >= vm && l.at[l.n - 2] < vm + VM_MAX && rbsp_locate_plausible(&f->maps, *objspace, 8) &&
-	       *at >= *objspace && *at < *objspace + OBJSPACE_MAX;
+	return l.at[l.n - 2] >= vm && l.at[l.n - 2] < vm + VM_MAX &&
+	       rbsp_locate_plausible(&f->maps, *objspace, 8) && *at >= *objspace &&
+	       *at < *objspace + OBJSPACE_MAX;
 }
 
 static enum rbsp_status by_table(struct rbsp_finder *f)
@@ -178,7 +183,8 @@ static enum rbsp_status by_table(struct rbsp_finder *f)
 	       rbsp_locate_plausible(&f->maps, objspace, l->gc.flags + 8u);
 	if (good)
 		f->l->addrs.gc_flags = objspace + l->gc.flags;
-	rbsp_locate_step(f, "gc", "flags by the layout table", good, "vm + %u, objspace + %u", l->vm.objspace, l->gc.flags);
+	rbsp_locate_step(f, "gc", "flags by the layout table", good, "vm + %u, objspace + %u",
+			 l->vm.objspace, l->gc.flags);
 	return RBSP_OK;
 }
 
@@ -187,14 +193,16 @@ enum rbsp_status rbsp_locate_gc(struct rbsp_finder *f)
 	rbsp_addr objspace = 0, other = 0, at = 0, vm = f->l->addrs.vm;
 	bool good = vm_objspace_word(f, "rb_during_gc", &objspace, &at);
 
-	rbsp_locate_step(f, "gc", "flags by the loads of rb_during_gc", good, "objspace %#llx + %lld", (unsigned long long)objspace,
+	rbsp_locate_step(f, "gc", "flags by the loads of rb_during_gc", good,
+			 "objspace %#llx + %lld", (unsigned long long)objspace,
 			 (long long)(at - objspace));
 	if (good)
 		f->l->addrs.gc_flags = at & ~3ull; /* the flags are a word of 4 bytes */
 	else if (vm)
 		by_table(f);
 	good = vm_objspace_word(f, "rb_gc_count", &other, &at) && (!objspace || other == objspace);
-	rbsp_locate_step(f, "gc", "count by the loads of rb_gc_count", good, "objspace %#llx + %lld", (unsigned long long)other,
+	rbsp_locate_step(f, "gc", "count by the loads of rb_gc_count", good,
+			 "objspace %#llx + %lld", (unsigned long long)other,
 			 (long long)(at - other));
 	if (good)
 		f->l->addrs.gc_count = at;

@@ -1,4 +1,5 @@
-/* Locating Ruby in a process: the order of the steps, the rounds of a search in a running target, and the log of what was tried. */
+/* Locating Ruby in a process: the order of the steps, the rounds of a search in a running target,
+ * and the log of what was tried. */
 #include "locate/locate.h"
 
 #include <stdarg.h>
@@ -12,7 +13,8 @@
 /* The target runs: what contradicts itself is looked at again after a pause. */
 static const long pause_ns[] = { 0, 1000000, 3000000, 5000000 };
 
-void rbsp_locate_step(struct rbsp_finder *f, const char *what, const char *how, bool found, const char *fmt, ...)
+void rbsp_locate_step(struct rbsp_finder *f, const char *what, const char *how, bool found,
+		      const char *fmt, ...)
 {
 	struct rbsp_step *grown = reallocarray(f->l->step, f->l->n_steps + 1, sizeof(*grown));
 	struct rbsp_step *s;
@@ -79,7 +81,8 @@ enum rbsp_status rbsp_locate_refresh(struct rbsp_finder *f, struct rbsp_err *err
 	return st == RBSP_OK ? read_lwps(f, err) : st;
 }
 
-/** The words that tell who owns the GVL (of the main ractor, where there are ractors), and rb_cObject. */
+/** The words that tell who owns the GVL (of the main ractor, where there are ractors), and
+ * rb_cObject. */
 static enum rbsp_status fill_addresses(struct rbsp_finder *f)
 {
 	struct rbsp_located *l = f->l;
@@ -87,7 +90,10 @@ static enum rbsp_status fill_addresses(struct rbsp_finder *f)
 	rbsp_addr object = rbsp_locate_symbol(f, "rb_cObject");
 	uint64_t v = 0;
 
-	l->addrs.object = object && rbsp_read_word(f->t, object, &v) == RBSP_OK && rbsp_locate_plausible(&f->maps, v, 40) ? v : 0;
+	l->addrs.object = object && rbsp_read_word(f->t, object, &v) == RBSP_OK &&
+					  rbsp_locate_plausible(&f->maps, v, 40)
+				  ? v
+				  : 0;
 	l->addrs.ractor = 0;
 	l->sched = 0;
 	l->sched_size = 8;
@@ -124,15 +130,17 @@ static enum rbsp_status one_round(struct rbsp_finder *f)
 }
 
 /** Try a row in several rounds; only the steps of the last one are kept. */
-static enum rbsp_status try_row(struct rbsp_finder *f, const struct rbsp_layout *row, bool on_trial, struct rbsp_err *err)
+static enum rbsp_status try_row(struct rbsp_finder *f, const struct rbsp_layout *row, bool on_trial,
+				struct rbsp_err *err)
 {
 	size_t mark;
 	enum rbsp_status st = RBSP_E_NOT_FOUND;
 
 	f->l->layout = row;
 	f->l->on_trial = on_trial;
-	rbsp_locate_step(f, "layout", on_trial ? "row of another version, on trial" : "row of this version", true, "%s%s", row->source,
-			 row->run ? "" : " (never run)");
+	rbsp_locate_step(f, "layout",
+			 on_trial ? "row of another version, on trial" : "row of this version",
+			 true, "%s%s", row->source, row->run ? "" : " (never run)");
 	mark = f->l->n_steps;
 	for (size_t i = 0; i < RBSP_COUNT_OF(pause_ns); i++) {
 		const struct timespec pause = { .tv_nsec = pause_ns[i] };
@@ -164,21 +172,32 @@ static enum rbsp_status find_layout(struct rbsp_finder *f, struct rbsp_err *err)
 		if (st == RBSP_OK)
 			return st;
 		if (rbsp_locate_hard(st))
-			return rbsp_fail(err, st, "process %d went away, or cannot be read, while Ruby was looked for in it", f->t->pid);
+			return rbsp_fail(
+				err, st,
+				"process %d went away, or cannot be read, while Ruby was looked for in it",
+				f->t->pid);
 	}
 	if (!n)
-		return rbsp_fail(err, RBSP_E_LAYOUT, "no memory layout for Ruby %s on this machine is known", l->version_text);
+		return rbsp_fail(err, RBSP_E_LAYOUT,
+				 "no memory layout for Ruby %s on this machine is known",
+				 l->version_text);
 	l->layout = NULL;
 	if (f->failed)
-		return rbsp_fail(err, RBSP_E_LAYOUT, "the memory layout %s Ruby %s in process %d does not hold: not so: %s (%s)",
-				 trial ? "nearest to" : "of", l->version_text, f->t->pid, f->failed, f->failure);
-	return rbsp_fail(err, RBSP_E_LAYOUT, "no execution context of Ruby %s was found in process %d%s", l->version_text, f->t->pid,
-			 trial ? ": its layout is not known, and those nearest to it do not fit" : "");
+		return rbsp_fail(
+			err, RBSP_E_LAYOUT,
+			"the memory layout %s Ruby %s in process %d does not hold: not so: %s (%s)",
+			trial ? "nearest to" : "of", l->version_text, f->t->pid, f->failed,
+			f->failure);
+	return rbsp_fail(
+		err, RBSP_E_LAYOUT, "no execution context of Ruby %s was found in process %d%s",
+		l->version_text, f->t->pid,
+		trial ? ": its layout is not known, and those nearest to it do not fit" : "");
 }
 
 static enum rbsp_status search(struct rbsp_finder *f, struct rbsp_err *err)
 {
 	enum rbsp_status st = rbsp_locate_refresh(f, err);
+	uint64_t word;
 
 	if (st == RBSP_OK)
 		st = rbsp_locate_module(f, err);
@@ -186,7 +205,8 @@ static enum rbsp_status search(struct rbsp_finder *f, struct rbsp_err *err)
 		return st;
 	if (!rbsp_locate_booted(f)) {
 		rbsp_locate_step(f, "vm", "class Thread is there", false, "Ruby is still starting");
-		return rbsp_fail(err, RBSP_E_BOOTING, "Ruby %s in process %d is still starting", f->l->version_text, f->t->pid);
+		return rbsp_fail(err, RBSP_E_BOOTING, "Ruby %s in process %d is still starting",
+				 f->l->version_text, f->t->pid);
 	}
 	st = rbsp_locate_got(f);
 	if (st == RBSP_OK)
@@ -197,8 +217,15 @@ static enum rbsp_status search(struct rbsp_finder *f, struct rbsp_err *err)
 		st = rbsp_locate_symbols(f);
 	if (st == RBSP_OK)
 		st = rbsp_locate_gc(f);
+	if (st == RBSP_OK) /* what is missing may be missing because the process ended */
+		st = rbsp_read_word(f->t, f->l->addrs.vm, &word);
+	if (st == RBSP_E_FAULT)
+		st = RBSP_E_GONE;
 	if (rbsp_locate_hard(st) && err && err->status != st)
-		return rbsp_fail(err, st, "process %d went away, or cannot be read, while Ruby was looked for in it", f->t->pid);
+		return rbsp_fail(
+			err, st,
+			"process %d went away, or cannot be read, while Ruby was looked for in it",
+			f->t->pid);
 	return st;
 }
 

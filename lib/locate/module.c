@@ -1,4 +1,5 @@
-/* The Ruby module: the image that DEFINES ruby_version and ruby_init, whatever its name; its version and relocations. */
+/* The Ruby module: the image that DEFINES ruby_version and ruby_init, whatever its name; its
+ * version and relocations. */
 #include "locate/internal.h"
 
 #include <elf.h>
@@ -48,7 +49,8 @@ static enum rbsp_status look(struct rbsp_finder *f, bool named, struct looked *n
 		struct rbsp_err why = { .status = RBSP_OK };
 		enum rbsp_status st;
 
-		if (!first_of_file(&f->maps, i) || (strstr(base_name(m->path), "ruby") != NULL) != named)
+		if (!first_of_file(&f->maps, i) ||
+		    (strstr(base_name(m->path), "ruby") != NULL) != named)
 			continue;
 		n->images++;
 		st = f->t->ops->image(f->t, m, &e, &why);
@@ -68,10 +70,10 @@ static enum rbsp_status look(struct rbsp_finder *f, bool named, struct looked *n
 	return RBSP_E_NOT_FOUND;
 }
 
-/** The dynamic linker is mapped, libc not yet: the program has not started. */
-static bool still_loading(const struct rbsp_maps *maps)
+/** The dynamic linker is mapped, libc not yet, or not even the program itself: it has not started. */
+static bool still_loading(const struct rbsp_maps *maps, size_t images)
 {
-	bool linker = false, libc = false;
+	bool linker = images == 0, libc = false;
 
 	for (size_t i = 0; i < maps->n; i++) {
 		const char *name = base_name(maps->map[i].path);
@@ -82,18 +84,25 @@ static bool still_loading(const struct rbsp_maps *maps)
 	return linker && !libc;
 }
 
-static enum rbsp_status not_ruby(struct rbsp_finder *f, const struct looked *n, struct rbsp_err *err)
+static enum rbsp_status not_ruby(struct rbsp_finder *f, const struct looked *n,
+				 struct rbsp_err *err)
 {
-	if (still_loading(&f->maps)) {
-		rbsp_locate_step(f, "module", "by defined symbols", false, "the program is still being loaded");
-		return rbsp_fail(err, RBSP_E_BOOTING, "process %d is still being loaded", f->t->pid);
+	if (still_loading(&f->maps, n->images)) {
+		rbsp_locate_step(f, "module", "by defined symbols", false,
+				 "the program is still being loaded");
+		return rbsp_fail(err, RBSP_E_BOOTING, "process %d is still being loaded",
+				 f->t->pid);
 	}
-	rbsp_locate_step(f, "module", "by defined symbols", false, "%zu images, %zu unreadable%s%.80s", n->images,
-			 n->unreadable, n->unreadable ? ": " : "", n->why);
+	rbsp_locate_step(f, "module", "by defined symbols", false,
+			 "%zu images, %zu unreadable%s%.80s", n->images, n->unreadable,
+			 n->unreadable ? ": " : "", n->why);
 	if (n->unreadable)
-		return rbsp_fail(err, RBSP_E_NOT_RUBY, "no Ruby in process %d: none of %zu images defines ruby_init, %zu could not be opened (%s)",
-				 f->t->pid, n->images, n->unreadable, n->why);
-	return rbsp_fail(err, RBSP_E_NOT_RUBY, "no Ruby in process %d: none of its %zu images defines ruby_init",
+		return rbsp_fail(
+			err, RBSP_E_NOT_RUBY,
+			"no Ruby in process %d: none of %zu images defines ruby_init, %zu could not be opened (%s)",
+			f->t->pid, n->images, n->unreadable, n->why);
+	return rbsp_fail(err, RBSP_E_NOT_RUBY,
+			 "no Ruby in process %d: none of its %zu images defines ruby_init",
 			 f->t->pid, n->images);
 }
 
@@ -102,7 +111,8 @@ uint32_t rbsp_locate_parse_version(const char *text)
 	unsigned major, minor, teeny;
 	int end = 0;
 
-	if (sscanf(text, "%3u.%3u.%3u%n", &major, &minor, &teeny, &end) != 3 || !end || major > 255 || minor > 255 || teeny > 255)
+	if (sscanf(text, "%3u.%3u.%3u%n", &major, &minor, &teeny, &end) != 3 || !end ||
+	    major > 255 || minor > 255 || teeny > 255)
 		return 0;
 	return RBSP_RUBY(major, minor, teeny);
 }
@@ -110,17 +120,22 @@ uint32_t rbsp_locate_parse_version(const char *text)
 static enum rbsp_status read_version(struct rbsp_finder *f, struct rbsp_err *err)
 {
 	struct rbsp_located *l = f->l;
-	rbsp_addr at = rbsp_locate_symbol(f, "ruby_version"), description = rbsp_locate_symbol(f, "ruby_description");
+	rbsp_addr at = rbsp_locate_symbol(f, "ruby_version"),
+		  description = rbsp_locate_symbol(f, "ruby_description");
 	enum rbsp_status st = rbsp_read_cstr(f->t, at, l->version_text, sizeof(l->version_text));
 
 	if (st == RBSP_OK)
 		l->version = rbsp_locate_parse_version(l->version_text);
 	if (st != RBSP_OK || !l->version) {
-		rbsp_locate_step(f, "version", "string at ruby_version", false, "%s", rbsp_status_text(st));
-		return rbsp_fail(err, rbsp_locate_hard(st) ? st : RBSP_E_LAYOUT, "cannot read the version of %s in process %d: %s",
-				 l->path, f->t->pid, st == RBSP_OK ? "not a version number" : rbsp_status_text(st));
+		rbsp_locate_step(f, "version", "string at ruby_version", false, "%s",
+				 rbsp_status_text(st));
+		return rbsp_fail(err, rbsp_locate_hard(st) ? st : RBSP_E_LAYOUT,
+				 "cannot read the version of %s in process %d: %s", l->path,
+				 f->t->pid,
+				 st == RBSP_OK ? "not a version number" : rbsp_status_text(st));
 	}
-	if (description && rbsp_read_cstr(f->t, description, l->description, sizeof(l->description)) != RBSP_OK)
+	if (description &&
+	    rbsp_read_cstr(f->t, description, l->description, sizeof(l->description)) != RBSP_OK)
 		l->description[0] = '\0';
 	rbsp_locate_step(f, "version", "string at ruby_version", true, "%s", l->version_text);
 	return RBSP_OK;
@@ -140,7 +155,8 @@ enum rbsp_status rbsp_locate_module(struct rbsp_finder *f, struct rbsp_err *err)
 		return rbsp_fail(err, st, "cannot look at the images of process %d", f->t->pid);
 	f->machine = rbsp_elf_info(f->l->elf)->machine;
 	id = rbsp_elf_info(f->l->elf)->build_id;
-	rbsp_locate_step(f, "module", "by defined symbols", true, "%.90s, build-id %.12s", f->l->path, *id ? id : "none");
+	rbsp_locate_step(f, "module", "by defined symbols", true, "%.90s, build-id %.12s",
+			 f->l->path, *id ? id : "none");
 	return read_version(f, err);
 }
 
@@ -161,7 +177,8 @@ bool rbsp_locate_booted(struct rbsp_finder *f)
 static bool followed(uint16_t machine, uint32_t type)
 {
 	if (machine == EM_AARCH64)
-		return type == R_AARCH64_GLOB_DAT || type == R_AARCH64_JUMP_SLOT || type == R_AARCH64_TLS_DTPMOD;
+		return type == R_AARCH64_GLOB_DAT || type == R_AARCH64_JUMP_SLOT ||
+		       type == R_AARCH64_TLS_DTPMOD;
 	return type == R_X86_64_GLOB_DAT || type == R_X86_64_JUMP_SLOT || type == R_X86_64_DTPMOD64;
 }
 
@@ -171,7 +188,8 @@ struct collect {
 	bool failed;
 };
 
-static bool collect_reloc(void *arg, uint64_t vaddr, uint32_t type, const struct rbsp_symbol *symbol, int64_t addend)
+static bool collect_reloc(void *arg, uint64_t vaddr, uint32_t type,
+			  const struct rbsp_symbol *symbol, int64_t addend)
 {
 	struct collect *c = arg;
 	struct rbsp_finder *f = c->f;
@@ -190,9 +208,10 @@ static bool collect_reloc(void *arg, uint64_t vaddr, uint32_t type, const struct
 		f->got = grown;
 		c->cap = cap;
 	}
-	f->got[f->n_got++] = (struct rbsp_got){
-		.vaddr = vaddr, .type = type, .target = symbol && symbol->defined ? symbol->value : 0
-	};
+	f->got[f->n_got++] =
+		(struct rbsp_got){ .vaddr = vaddr,
+				   .type = type,
+				   .target = symbol && symbol->defined ? symbol->value : 0 };
 	return true;
 }
 

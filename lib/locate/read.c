@@ -7,7 +7,8 @@
 #define PIECES 256
 
 /** The next pieces with an address, at most PIECES; *next is where to go on. */
-static size_t gather(const struct rbsp_piece *v, size_t n, bool *ok, size_t *next, struct rbsp_piece *piece, size_t *of)
+static size_t gather(const struct rbsp_piece *v, size_t n, bool *ok, size_t *next,
+		     struct rbsp_piece *piece, size_t *of)
 {
 	size_t k = 0, i = *next;
 
@@ -22,7 +23,8 @@ static size_t gather(const struct rbsp_piece *v, size_t n, bool *ok, size_t *nex
 	return k;
 }
 
-enum rbsp_status rbsp_locate_read_many(struct rbsp_target *t, const struct rbsp_piece *v, size_t n, bool *ok)
+enum rbsp_status rbsp_locate_read_many(struct rbsp_target *t, const struct rbsp_piece *v, size_t n,
+				       bool *ok)
 {
 	struct rbsp_piece piece[PIECES];
 	size_t of[PIECES], next = 0, batch;
@@ -58,7 +60,8 @@ bool rbsp_locate_plausible(const struct rbsp_maps *maps, rbsp_addr a, uint64_t n
 #define DATA_MAX (16u << 20)
 
 enum rbsp_status rbsp_locate_data(struct rbsp_finder *f,
-				  enum rbsp_status (*fn)(struct rbsp_finder *f, rbsp_addr at, const uint64_t *word, size_t n, void *arg),
+				  enum rbsp_status (*fn)(struct rbsp_finder *f, rbsp_addr at,
+							 const uint64_t *word, size_t n, void *arg),
 				  void *arg)
 {
 	const struct rbsp_elf_segment *seg;
@@ -76,7 +79,9 @@ enum rbsp_status rbsp_locate_data(struct rbsp_finder *f,
 		if (!word)
 			return RBSP_E_NOMEM;
 		st = rbsp_read(f->t, start, word, end - start);
-		st = st == RBSP_OK ? fn(f, start, word, (end - start) / 8, arg) : st == RBSP_E_FAULT ? RBSP_E_NOT_FOUND : st;
+		st = st == RBSP_OK        ? fn(f, start, word, (end - start) / 8, arg)
+		     : st == RBSP_E_FAULT ? RBSP_E_NOT_FOUND
+					  : st;
 		free(word);
 	}
 	return st;

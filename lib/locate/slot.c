@@ -1,4 +1,5 @@
-/* The word that holds a thread's execution context: in thread-local storage, else the thread's own pointer to it. */
+/* The word that holds a thread's execution context: in thread-local storage, else the thread's own
+ * pointer to it. */
 #include "locate/internal.h"
 
 #include <stdlib.h>
@@ -9,9 +10,9 @@
 
 struct search {
 	const char *how;
-	size_t first, n;    /* words of the block: [first, first + n) */
-	rbsp_addr *block;   /* a thread each, as f->lwp */
-	rbsp_addr *value;   /* n words a thread */
+	size_t first, n;  /* words of the block: [first, first + n) */
+	rbsp_addr *block; /* a thread each, as f->lwp */
+	rbsp_addr *value; /* n words a thread */
 	struct rbsp_ec_seen *seen;
 };
 
@@ -22,7 +23,8 @@ static void search_fini(struct search *s)
 	free(s->seen);
 }
 
-static enum rbsp_status read_blocks(struct rbsp_finder *f, const struct rbsp_tls *tls, bool musl, struct search *s)
+static enum rbsp_status read_blocks(struct rbsp_finder *f, const struct rbsp_tls *tls, bool musl,
+				    struct search *s)
 {
 	rbsp_addr *tp = calloc(f->n_lwp + 1, sizeof(*tp));
 	struct rbsp_piece *v = calloc(f->n_lwp + 1, sizeof(*v));
@@ -35,14 +37,17 @@ static enum rbsp_status read_blocks(struct rbsp_finder *f, const struct rbsp_tls
 		tp[i] = f->lwp[i].tp;
 		s->block[i] = tp[i] && tls->fixed ? tp[i] + (uint64_t)tls->offset : 0;
 	}
-	st = tls->fixed ? RBSP_OK : rbsp_tls_blocks(f->t, f->machine, tls->module, musl, tp, f->n_lwp, s->block);
+	st = tls->fixed
+		     ? RBSP_OK
+		     : rbsp_tls_blocks(f->t, f->machine, tls->module, musl, tp, f->n_lwp, s->block);
 	if (st != RBSP_OK)
 		goto out;
 	memset(s->value, 0, f->n_lwp * s->n * sizeof(*s->value));
 	for (size_t i = 0; i < f->n_lwp; i++) {
 		if (!rbsp_locate_plausible(&f->maps, s->block[i], 8 * (s->first + s->n)))
 			s->block[i] = 0;
-		v[i] = (struct rbsp_piece){ s->block[i] ? s->block[i] + 8 * s->first : 0, s->value + i * s->n, 8 * s->n };
+		v[i] = (struct rbsp_piece){ s->block[i] ? s->block[i] + 8 * s->first : 0,
+					    s->value + i * s->n, 8 * s->n };
 	}
 	st = rbsp_locate_read_many(f->t, v, f->n_lwp, ok);
 	for (size_t i = 0; i < f->n_lwp; i++) {
@@ -59,7 +64,8 @@ out:
 }
 
 /** The word that is valid in most threads; false: in none, or two words are equally good. */
-static bool best_word(const struct rbsp_finder *f, const struct search *s, size_t *best, size_t *n_valid, size_t *rivals)
+static bool best_word(const struct rbsp_finder *f, const struct search *s, size_t *best,
+		      size_t *n_valid, size_t *rivals)
 {
 	*n_valid = 0;
 	*rivals = 0;
@@ -77,7 +83,8 @@ static bool best_word(const struct rbsp_finder *f, const struct search *s, size_
 	return *n_valid && !*rivals;
 }
 
-static void accept(struct rbsp_finder *f, const struct search *s, size_t k, const struct rbsp_tls *tls, bool musl)
+static void accept(struct rbsp_finder *f, const struct search *s, size_t k,
+		   const struct rbsp_tls *tls, bool musl)
 {
 	struct rbsp_located *l = f->l;
 	int64_t at = 8 * (int64_t)(s->first + k);
@@ -92,7 +99,8 @@ static void accept(struct rbsp_finder *f, const struct search *s, size_t k, cons
 	}
 }
 
-static enum rbsp_status search_block(struct rbsp_finder *f, const struct rbsp_tls *tls, struct search *s)
+static enum rbsp_status search_block(struct rbsp_finder *f, const struct rbsp_tls *tls,
+				     struct search *s)
 {
 	size_t n = f->n_lwp * s->n + 1, best = 0, n_valid = 0, rivals = 0;
 	enum rbsp_status st = RBSP_E_NOMEM;
@@ -108,15 +116,17 @@ static enum rbsp_status search_block(struct rbsp_finder *f, const struct rbsp_tl
 			goto out;
 		if (best_word(f, s, &best, &n_valid, &rivals)) {
 			accept(f, s, best, tls, musl);
-			rbsp_locate_step(f, "execution context", s->how, true, "word %zu, valid in %zu of %zu threads, %s %llu%s",
-					 s->first + best, n_valid, f->n_lwp, tls->how, (unsigned long long)tls->module,
-					 musl ? ", musl" : "");
+			rbsp_locate_step(f, "execution context", s->how, true,
+					 "word %zu, valid in %zu of %zu threads, %s %llu%s",
+					 s->first + best, n_valid, f->n_lwp, tls->how,
+					 (unsigned long long)tls->module, musl ? ", musl" : "");
 			goto out;
 		}
 	}
 	st = RBSP_E_NOT_FOUND;
-	rbsp_locate_step(f, "execution context", s->how, false, "%zu words, %zu rivals, valid in %zu of %zu threads, %s %llu",
-			 s->n, rivals, n_valid, f->n_tp, tls->how, (unsigned long long)tls->module);
+	rbsp_locate_step(f, "execution context", s->how, false,
+			 "%zu words, %zu rivals, valid in %zu of %zu threads, %s %llu", s->n,
+			 rivals, n_valid, f->n_tp, tls->how, (unsigned long long)tls->module);
 out:
 	search_fini(s);
 	return st;
@@ -132,13 +142,17 @@ static enum rbsp_status by_tls(struct rbsp_finder *f)
 
 	if (st != RBSP_OK)
 		return st;
-	if (rbsp_elf_symbol(f->l->elf, "ruby_current_ec", &named) && named.value % 8 == 0 && named.value + 8 <= memsz) {
-		s = (struct search){ .how = "by symbol ruby_current_ec", .first = named.value / 8, .n = 1 };
+	if (rbsp_elf_symbol(f->l->elf, "ruby_current_ec", &named) && named.value % 8 == 0 &&
+	    named.value + 8 <= memsz) {
+		s = (struct search){ .how = "by symbol ruby_current_ec",
+				     .first = named.value / 8,
+				     .n = 1 };
 		st = search_block(f, &tls, &s);
 		if (st != RBSP_E_NOT_FOUND)
 			return st;
 	} else {
-		rbsp_locate_step(f, "execution context", "by symbol ruby_current_ec", false, "no such symbol");
+		rbsp_locate_step(f, "execution context", "by symbol ruby_current_ec", false,
+				 "no such symbol");
 	}
 	s = (struct search){ .how = "by search of the TLS block", .n = memsz / 8 };
 	if (s.n > SLOTS_MAX)
@@ -176,7 +190,8 @@ static enum rbsp_status by_list(struct rbsp_finder *f)
 	f->l->slot_kind = RBSP_SLOT_THREAD;
 	f->l->slot_offset = l->th.ec;
 	rbsp_locate_step(f, "execution context", "by the VM's thread list", st == RBSP_OK,
-			 "%zu Ruby threads, %zu valid, %zu matched by thread pointer", f->n_thread, valid, matched);
+			 "%zu Ruby threads, %zu valid, %zu matched by thread pointer", f->n_thread,
+			 valid, matched);
 out:
 	free(ec);
 	free(seen);
@@ -226,8 +241,8 @@ enum rbsp_status rbsp_locate_ec_slot(struct rbsp_finder *f)
 }
 
 /** Addresses of the words of @p n threads in a located process; 0: none now. */
-static enum rbsp_status slots_by_list(struct rbsp_target *t, const struct rbsp_located *l, const rbsp_addr *tp, size_t n,
-				      rbsp_addr *slot)
+static enum rbsp_status slots_by_list(struct rbsp_target *t, const struct rbsp_located *l,
+				      const rbsp_addr *tp, size_t n, rbsp_addr *slot)
 {
 	struct rbsp_ruby_thread *th = NULL;
 	size_t n_th = 0;
@@ -243,8 +258,8 @@ static enum rbsp_status slots_by_list(struct rbsp_target *t, const struct rbsp_l
 	return st == RBSP_E_TORN ? RBSP_OK : st; /* what was listed is good */
 }
 
-enum rbsp_status rbsp_locate_slots(struct rbsp_target *t, const struct rbsp_located *l, const rbsp_addr *tp, size_t n,
-				   rbsp_addr *slot)
+enum rbsp_status rbsp_locate_slots(struct rbsp_target *t, const struct rbsp_located *l,
+				   const rbsp_addr *tp, size_t n, rbsp_addr *slot)
 {
 	enum rbsp_status st;
 
@@ -259,13 +274,15 @@ enum rbsp_status rbsp_locate_slots(struct rbsp_target *t, const struct rbsp_loca
 	case RBSP_SLOT_TLS_DTV:
 		break;
 	}
-	st = rbsp_tls_blocks(t, rbsp_elf_info(l->elf)->machine, l->tls_module, l->musl, tp, n, slot);
+	st = rbsp_tls_blocks(t, rbsp_elf_info(l->elf)->machine, l->tls_module, l->musl, tp, n,
+			     slot);
 	for (size_t i = 0; i < n; i++)
 		slot[i] = st == RBSP_OK && slot[i] ? slot[i] + (uint64_t)l->slot_offset : 0;
 	return st;
 }
 
-enum rbsp_status rbsp_locate_slot(struct rbsp_target *t, const struct rbsp_located *l, rbsp_addr thread_pointer, rbsp_addr *slot)
+enum rbsp_status rbsp_locate_slot(struct rbsp_target *t, const struct rbsp_located *l,
+				  rbsp_addr thread_pointer, rbsp_addr *slot)
 {
 	rbsp_addr found = 0;
 	uint64_t ec = 0;

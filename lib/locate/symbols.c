@@ -1,4 +1,5 @@
-/* ruby_global_symbols, the table of IDs: by symbol, else the one place in the module's data where operators name themselves. */
+/* ruby_global_symbols, the table of IDs: by symbol, else the one place in the module's data where
+ * operators name themselves. */
 #include "locate/internal.h"
 
 #include <stdlib.h>
@@ -16,7 +17,8 @@ static bool names_operators(struct rbsp_finder *f, rbsp_addr at)
 	size_t len;
 
 	for (size_t i = 0; operators[i]; i++) {
-		if (rbsp_ruby_id_name(f->t, f->l->layout, at, (unsigned char)operators[i], name, sizeof(name), &len) != RBSP_OK ||
+		if (rbsp_ruby_id_name(f->t, f->l->layout, at, (unsigned char)operators[i], name,
+				      sizeof(name), &len) != RBSP_OK ||
 		    len != 1 || name[0] != operators[i])
 			return false;
 	}
@@ -24,7 +26,8 @@ static bool names_operators(struct rbsp_finder *f, rbsp_addr at)
 }
 
 /** Which of the candidates have an array where the ids are: the others get address 0. */
-static enum rbsp_status keep_arrays(struct rbsp_finder *f, rbsp_addr *at, const rbsp_addr *ids, size_t n)
+static enum rbsp_status keep_arrays(struct rbsp_finder *f, rbsp_addr *at, const rbsp_addr *ids,
+				    size_t n)
 {
 	struct rbsp_piece *v = calloc(n, sizeof(*v));
 	uint64_t *flags = calloc(n, sizeof(*flags));
@@ -47,10 +50,12 @@ out:
 	return st;
 }
 
-static enum rbsp_status search_data(struct rbsp_finder *f, rbsp_addr base, const uint64_t *w, size_t n, void *arg)
+static enum rbsp_status search_data(struct rbsp_finder *f, rbsp_addr base, const uint64_t *w,
+				    size_t n, void *arg)
 {
 	const struct rbsp_layout *l = f->l->layout;
-	size_t ids_at = l->symbols.ids / 8u, first = l->symbols.first_word / 8u, found = 0, *tried = arg;
+	size_t ids_at = l->symbols.ids / 8u, first = l->symbols.first_word / 8u, found = 0,
+	       *tried = arg;
 	rbsp_addr *at = calloc(2 * n + 2, sizeof(*at)), *ids = at ? at + n + 1 : NULL;
 	enum rbsp_status st = RBSP_E_NOMEM;
 
@@ -83,7 +88,10 @@ enum rbsp_status rbsp_locate_symbols(struct rbsp_finder *f)
 	size_t tried = 0;
 	enum rbsp_status st;
 
-	rbsp_locate_step(f, "symbols", "by symbol ruby_global_symbols", good, "%s", named ? good ? "operators name themselves" : "operators do not name themselves" : "no such symbol");
+	rbsp_locate_step(f, "symbols", "by symbol ruby_global_symbols", good, "%s",
+			 named ? good ? "operators name themselves"
+				      : "operators do not name themselves"
+			       : "no such symbol");
 	if (good) {
 		f->l->addrs.symbols = named;
 		return RBSP_OK;
@@ -91,7 +99,7 @@ enum rbsp_status rbsp_locate_symbols(struct rbsp_finder *f)
 	st = rbsp_locate_data(f, search_data, &tried);
 	if (rbsp_locate_hard(st))
 		return st;
-	rbsp_locate_step(f, "symbols", "by search of the module's data", st == RBSP_OK, "%zu candidates, %#llx", tried,
-			 (unsigned long long)f->l->addrs.symbols);
+	rbsp_locate_step(f, "symbols", "by search of the module's data", st == RBSP_OK,
+			 "%zu candidates, %#llx", tried, (unsigned long long)f->l->addrs.symbols);
 	return RBSP_OK;
 }

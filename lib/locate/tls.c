@@ -1,4 +1,5 @@
-/* Thread-local storage of the Ruby module: its module id, and its block for a thread, in glibc and musl. */
+/* Thread-local storage of the Ruby module: its module id, and its block for a thread, in glibc and
+ * musl. */
 #include "locate/internal.h"
 
 #include <elf.h>
@@ -28,8 +29,8 @@ static const struct dtv_place *place_of(uint16_t machine)
 	return NULL;
 }
 
-enum rbsp_status rbsp_tls_blocks(struct rbsp_target *t, uint16_t machine, uint64_t module, bool musl, const rbsp_addr *tp,
-				 size_t n, rbsp_addr *block)
+enum rbsp_status rbsp_tls_blocks(struct rbsp_target *t, uint16_t machine, uint64_t module,
+				 bool musl, const rbsp_addr *tp, size_t n, rbsp_addr *block)
 {
 	const struct dtv_place *place = place_of(machine);
 	uint64_t entry_bytes = musl ? 8 : 16;
@@ -57,13 +58,15 @@ enum rbsp_status rbsp_tls_blocks(struct rbsp_target *t, uint16_t machine, uint64
 
 		/* The number of entries: glibc's lies before entry 0, musl's is entry 0. */
 		v[2 * i] = (struct rbsp_piece){ at && !musl ? at - 16 : at, &got[2 * i], 8 };
-		v[2 * i + 1] = (struct rbsp_piece){ at ? at + entry_bytes * module : 0, &got[2 * i + 1], 8 };
+		v[2 * i + 1] = (struct rbsp_piece){ at ? at + entry_bytes * module : 0,
+						    &got[2 * i + 1], 8 };
 	}
 	st = rbsp_locate_read_many(t, v, 2 * n, ok);
 	for (size_t i = 0; st == RBSP_OK && i < n; i++) {
 		uint64_t at = got[2 * i + 1];
 
-		if (ok[2 * i] && ok[2 * i + 1] && got[2 * i] >= module && got[2 * i] < MODULES && at % 8 == 0)
+		if (ok[2 * i] && ok[2 * i + 1] && got[2 * i] >= module && got[2 * i] < MODULES &&
+		    at % 8 == 0)
 			block[i] = at;
 	}
 out:
@@ -74,8 +77,10 @@ out:
 	return st;
 }
 
-/** The runtime address of @p name in an image whose base name starts with one of @p prefix; 0: none. */
-static rbsp_addr symbol_of_image(struct rbsp_finder *f, const char *const *prefix, size_t n_prefix, const char *name)
+/** The runtime address of @p name in an image whose base name starts with one of @p prefix; 0:
+ * none. */
+static rbsp_addr symbol_of_image(struct rbsp_finder *f, const char *const *prefix, size_t n_prefix,
+				 const char *name)
 {
 	for (size_t i = 0; i < f->maps.n; i++) {
 		const struct rbsp_map *m = &f->maps.map[i];
@@ -89,7 +94,8 @@ static rbsp_addr symbol_of_image(struct rbsp_finder *f, const char *const *prefi
 		for (size_t k = 0; k < n_prefix; k++) {
 			if (strncmp(base, prefix[k], strlen(prefix[k])) != 0)
 				continue;
-			if (f->t->ops->image(f->t, m, &e, NULL) == RBSP_OK && rbsp_elf_symbol(e, name, &s) &&
+			if (f->t->ops->image(f->t, m, &e, NULL) == RBSP_OK &&
+			    rbsp_elf_symbol(e, name, &s) &&
 			    rbsp_elf_bias(e, m->start, m->offset, &bias))
 				return s.value + bias;
 		}
@@ -97,7 +103,8 @@ static rbsp_addr symbol_of_image(struct rbsp_finder *f, const char *const *prefi
 	return 0;
 }
 
-/** Byte offset of a field from the descriptor that glibc keeps for debuggers: { bits, number, offset }. */
+/** Byte offset of a field from the descriptor that glibc keeps for debuggers: { bits, number,
+ * offset }. */
 static bool field_offset(struct rbsp_finder *f, const char *name, uint32_t *offset)
 {
 	static const char *const libs[] = { "libc.so", "libc-2.", "libpthread" };
@@ -139,7 +146,8 @@ static bool by_relocation(struct rbsp_finder *f, struct rbsp_tls *out)
 
 		if (type != (f->machine == EM_AARCH64 ? R_AARCH64_TLS_DTPMOD : R_X86_64_DTPMOD64))
 			continue;
-		if (rbsp_read_word(f->t, f->got[i].vaddr + f->l->bias, &id) != RBSP_OK || !id || id >= MODULES)
+		if (rbsp_read_word(f->t, f->got[i].vaddr + f->l->bias, &id) != RBSP_OK || !id ||
+		    id >= MODULES)
 			continue;
 		*out = (struct rbsp_tls){ .module = id, .how = "module id of a DTPMOD64 word" };
 		return true;

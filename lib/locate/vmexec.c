@@ -1,4 +1,5 @@
-/* rb_vm_exec: by symbol, else the function that rb_iseq_eval and rb_iseq_eval_main both call; and the dispatch loop under it. */
+/* rb_vm_exec: by symbol, else the function that rb_iseq_eval and rb_iseq_eval_main both call; and
+ * the dispatch loop under it. */
 #include "locate/code.h"
 #include "locate/internal.h"
 
@@ -7,7 +8,8 @@
 #include <string.h>
 
 #define REFS_MAX 4096
-/* The dispatch loop jumps through a table at the end of every instruction: 145 jumps on 3.3, compilers make at least 40. */
+/* The dispatch loop jumps through a table at the end of every instruction: 145 jumps on 3.3,
+ * compilers make at least 40. */
 #define LOOP_JUMPS 40
 /* The dispatch loop is 16 to 60 KiB. */
 #define FUNC_MAX (512u << 10)
@@ -30,7 +32,8 @@ static enum rbsp_status func_read(struct rbsp_finder *f, uint64_t vaddr, struct 
 	enum rbsp_status st;
 
 	*fn = (struct func){ .code = NULL };
-	if (!rbsp_elf_fde_at(f->l->elf, vaddr, &fn->start, &fn->end) || fn->end <= fn->start || fn->end - fn->start > FUNC_MAX)
+	if (!rbsp_elf_fde_at(f->l->elf, vaddr, &fn->start, &fn->end) || fn->end <= fn->start ||
+	    fn->end - fn->start > FUNC_MAX)
 		return RBSP_E_NOT_FOUND;
 	fn->code = malloc(fn->end - fn->start);
 	if (!fn->code)
@@ -94,7 +97,8 @@ static bool in_data(const struct rbsp_finder *f, uint64_t vaddr)
 	size_t n = rbsp_elf_segments(f->l->elf, &seg);
 
 	for (size_t i = 0; i < n; i++) {
-		if (seg[i].write && vaddr >= seg[i].vaddr && vaddr + 8 <= seg[i].vaddr + seg[i].memsz)
+		if (seg[i].write && vaddr >= seg[i].vaddr &&
+		    vaddr + 8 <= seg[i].vaddr + seg[i].memsz)
 			return true;
 	}
 	return false;
@@ -128,8 +132,8 @@ static size_t callees(struct rbsp_finder *f, const struct func *fn, uint64_t *ou
 
 	if (!ref)
 		return 0;
-	n_ref = rbsp_code_refs(f->machine, fn->code, fn->end - fn->start, fn->start, RBSP_REF_CALL, rbsp_elf_info(f->l->elf)->low_vaddr,
-			       UINT64_MAX, ref, REFS_MAX);
+	n_ref = rbsp_code_refs(f->machine, fn->code, fn->end - fn->start, fn->start, RBSP_REF_CALL,
+			       rbsp_elf_info(f->l->elf)->low_vaddr, UINT64_MAX, ref, REFS_MAX);
 	for (size_t i = 0; i < n_ref && n < cap; i++) {
 		uint64_t to = ref[i].target;
 		size_t k = 0;
@@ -172,7 +176,8 @@ static uint64_t dispatch_loop(struct rbsp_finder *f, uint64_t vaddr)
 	return best;
 }
 
-/** What both entry functions call; several: the one that leads to a dispatch loop, else the largest. */
+/** What both entry functions call; several: the one that leads to a dispatch loop, else the
+ * largest. */
 static uint64_t common_callee(struct rbsp_finder *f, size_t *n_common)
 {
 	static const char *const entry[2] = { "rb_iseq_eval", "rb_iseq_eval_main" };
@@ -199,7 +204,8 @@ static uint64_t common_callee(struct rbsp_finder *f, size_t *n_common)
 			continue;
 		++*n_common;
 		loops = dispatch_loop(f, callee[0][i]) != 0;
-		if (!best || loops > best_loops || (loops == best_loops && end - start > best_size)) {
+		if (!best || loops > best_loops ||
+		    (loops == best_loops && end - start > best_size)) {
 			best = callee[0][i];
 			best_size = end - start;
 			best_loops = loops;
@@ -209,13 +215,17 @@ static uint64_t common_callee(struct rbsp_finder *f, size_t *n_common)
 }
 
 /** Whether @p to jumps into the middle of [start, end). */
-static bool jumps_back(struct rbsp_finder *f, const struct func *to, uint64_t start, uint64_t end, struct rbsp_code_ref *ref)
+static bool jumps_back(struct rbsp_finder *f, const struct func *to, uint64_t start, uint64_t end,
+		       struct rbsp_code_ref *ref)
 {
-	return rbsp_code_refs(f->machine, to->code, to->end - to->start, to->start, RBSP_REF_JUMP, start + 1, end, ref, 1) > 0;
+	return rbsp_code_refs(f->machine, to->code, to->end - to->start, to->start, RBSP_REF_JUMP,
+			      start + 1, end, ref, 1) > 0;
 }
 
-/** A function and its cold parts (jumped to from it, and jumping back into its middle) into @p range. */
-static size_t with_cold_parts(struct rbsp_finder *f, uint64_t vaddr, struct rbsp_code_range *range, size_t cap)
+/** A function and its cold parts (jumped to from it, and jumping back into its middle) into @p
+ * range. */
+static size_t with_cold_parts(struct rbsp_finder *f, uint64_t vaddr, struct rbsp_code_range *range,
+			      size_t cap)
 {
 	struct rbsp_code_ref *ref = calloc(REFS_MAX, sizeof(*ref)), back;
 	uint64_t lo, hi, bias = f->l->bias;
@@ -226,17 +236,20 @@ static size_t with_cold_parts(struct rbsp_finder *f, uint64_t vaddr, struct rbsp
 		goto out;
 	range[n++] = (struct rbsp_code_range){ fn.start + bias, fn.end + bias };
 	text_range(f, &lo, &hi);
-	n_ref = rbsp_code_refs(f->machine, fn.code, fn.end - fn.start, fn.start, RBSP_REF_JUMP, lo, fn.start, ref, REFS_MAX);
-	n_ref += rbsp_code_refs(f->machine, fn.code, fn.end - fn.start, fn.start, RBSP_REF_JUMP, fn.end, hi, ref + n_ref,
-				REFS_MAX - n_ref);
+	n_ref = rbsp_code_refs(f->machine, fn.code, fn.end - fn.start, fn.start, RBSP_REF_JUMP, lo,
+			       fn.start, ref, REFS_MAX);
+	n_ref += rbsp_code_refs(f->machine, fn.code, fn.end - fn.start, fn.start, RBSP_REF_JUMP,
+				fn.end, hi, ref + n_ref, REFS_MAX - n_ref);
 	for (size_t i = 0; i < n_ref && n < cap; i++) {
 		bool known = false;
 
 		for (size_t k = 0; k < n; k++)
-			known |= ref[i].target + bias >= range[k].start && ref[i].target + bias < range[k].end;
+			known |= ref[i].target + bias >= range[k].start &&
+				 ref[i].target + bias < range[k].end;
 		if (known || func_read(f, ref[i].target, &to) != RBSP_OK)
 			continue;
-		if (to.end - to.start < fn.end - fn.start && jumps_back(f, &to, fn.start, fn.end, &back))
+		if (to.end - to.start < fn.end - fn.start &&
+		    jumps_back(f, &to, fn.start, fn.end, &back))
 			range[n++] = (struct rbsp_code_range){ to.start + bias, to.end + bias };
 		func_fini(&to);
 	}
@@ -255,11 +268,14 @@ static uint64_t find(struct rbsp_finder *f)
 
 	rbsp_locate_step(f, "rb_vm_exec", "by symbol", named != 0, "%#llx, %s",
 			 (unsigned long long)(named ? named - bias : 0),
-			 !named ? "no such symbol" : named - bias == common ? "also the common callee" : "not the common callee");
+			 !named                   ? "no such symbol"
+			 : named - bias == common ? "also the common callee"
+						  : "not the common callee");
 	if (named)
 		return named - bias;
-	rbsp_locate_step(f, "rb_vm_exec", "common callee of rb_iseq_eval and rb_iseq_eval_main", common != 0,
-			 "%#llx, %zu candidates", (unsigned long long)common, n_common);
+	rbsp_locate_step(f, "rb_vm_exec", "common callee of rb_iseq_eval and rb_iseq_eval_main",
+			 common != 0, "%#llx, %zu candidates", (unsigned long long)common,
+			 n_common);
 	return common;
 }
 
@@ -274,7 +290,8 @@ enum rbsp_status rbsp_locate_vm_exec(struct rbsp_finder *f)
 	loop = dispatch_loop(f, at);
 	if (loop)
 		l->n_interp = with_cold_parts(f, loop, l->interp, RBSP_COUNT_OF(l->interp));
-	rbsp_locate_step(f, "rb_vm_exec", "dispatch loop among its callees", loop != 0, "%#llx, rb_vm_exec has %zu parts, the loop %zu",
-			 (unsigned long long)loop, l->n_vm_exec, l->n_interp);
+	rbsp_locate_step(f, "rb_vm_exec", "dispatch loop among its callees", loop != 0,
+			 "%#llx, rb_vm_exec has %zu parts, the loop %zu", (unsigned long long)loop,
+			 l->n_vm_exec, l->n_interp);
 	return RBSP_OK;
 }

@@ -105,13 +105,18 @@ void rbsp_rows_fini(struct rbsp_rows *t);
  * the key was made of. */
 void rbsp_row_fill(struct rbsp_row *row, rbsp_addr pc);
 
-/** Registers of a frame on the way up, and the captured stack. */
+/** A captured piece of stack. */
+struct rbsp_area {
+	rbsp_addr addr;
+	uint32_t len; /* 0: none */
+	const unsigned char *bytes;
+};
+
+/** Registers of a frame on the way up, and the captured stack: its main part, then that of the thread's entry frames. */
 struct rbsp_walk {
 	uint64_t r[RBSP_DW_REGS];
 	uint64_t known; /* bit i: r[i] is known */
-	rbsp_addr stack;
-	uint32_t stack_len;
-	const unsigned char *bytes;
+	struct rbsp_area area[2];
 };
 
 static inline bool rbsp_walk_knows(const struct rbsp_walk *w, unsigned reg)
@@ -122,10 +127,15 @@ static inline bool rbsp_walk_knows(const struct rbsp_walk *w, unsigned reg)
 /** The word at @p a in the captured stack. @return false: not captured */
 static inline bool rbsp_walk_word(const struct rbsp_walk *w, rbsp_addr a, uint64_t *out)
 {
-	if (w->stack_len < sizeof(*out) || a - w->stack > w->stack_len - sizeof(*out))
-		return false;
-	memcpy(out, w->bytes + (a - w->stack), sizeof(*out));
-	return true;
+	for (size_t i = 0; i < RBSP_COUNT_OF(w->area); i++) {
+		const struct rbsp_area *s = &w->area[i];
+
+		if (s->len >= sizeof(*out) && a - s->addr <= s->len - sizeof(*out)) {
+			memcpy(out, s->bytes + (a - s->addr), sizeof(*out));
+			return true;
+		}
+	}
+	return false;
 }
 
 enum rbsp_step { RBSP_STEP_OK, RBSP_STEP_BOTTOM, RBSP_STEP_FAILED };

@@ -89,17 +89,21 @@ static struct rbsp_row *row_at(struct rbsp_native *nat, rbsp_addr pc, bool is_re
 	return row;
 }
 
+static struct rbsp_area area_of(const struct rbsp_capture *c, enum rbsp_range_id id)
+{
+	const struct rbsp_range *r = &c->range[id];
+
+	return (struct rbsp_area){ r->addr, r->addr ? r->len : 0, c->data + r->off };
+}
+
 static void walk_start(struct rbsp_walk *w, const struct rbsp_capture *c)
 {
-	const struct rbsp_range *stack = &c->range[RBSP_RANGE_STACK];
-
 	memcpy(w->r, c->regs.r, sizeof(w->r));
 	w->r[RBSP_DW_PC] = c->regs.pc;
 	w->r[RBSP_DW_SP] = c->regs.sp;
 	w->known = c->regs.known | UINT64_C(1) << RBSP_DW_PC | UINT64_C(1) << RBSP_DW_SP;
-	w->stack = stack->addr;
-	w->stack_len = stack->addr ? stack->len : 0;
-	w->bytes = w->stack_len ? c->data + stack->off : NULL;
+	w->area[0] = area_of(c, RBSP_RANGE_STACK);
+	w->area[1] = area_of(c, RBSP_RANGE_ENTRY);
 }
 
 /* Apply a simple row: replace the registers by the caller's. */

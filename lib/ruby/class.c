@@ -269,6 +269,21 @@ static enum rbsp_status attached_to(struct rbsp_ruby *r, const struct klass *k, 
 	return st;
 }
 
+/* 3.2, when no ivar told the object: the class whose singleton it is, among those that constants name. */
+static enum rbsp_status walked_singleton(struct rbsp_ruby *r, const struct klass *k, struct rbsp_owner *out)
+{
+	const char *path;
+
+	if (r->l->klass.attached != RBSP_NONE || r->l->klass.iv_tbl != RBSP_NONE)
+		return RBSP_OK;
+	path = rbsp_constants_path(r, k->addr);
+	if (!path)
+		return RBSP_OK;
+	out->path = strdup(path);
+	out->permanent = out->qualifies = true;
+	return out->path ? RBSP_OK : RBSP_E_NOMEM;
+}
+
 static enum rbsp_status singleton_owner(struct rbsp_ruby *r, const struct klass *k, struct rbsp_owner *out)
 {
 	rbsp_addr object;
@@ -278,7 +293,7 @@ static enum rbsp_status singleton_owner(struct rbsp_ruby *r, const struct klass 
 
 	out->separator = '.';
 	if (st == RBSP_OK && !rbsp_is_object(object))
-		return RBSP_OK;
+		return walked_singleton(r, k, out);
 	if (st == RBSP_OK)
 		st = rbsp_mem_read(&r->mem, object, w, sizeof(w));
 	if (st != RBSP_OK)

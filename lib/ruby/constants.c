@@ -69,6 +69,45 @@ static bool calls_itself(struct walk *w, rbsp_addr klass, const char *path)
 	return false;
 }
 
+/* Add an entry; takes the path. @return NULL: no memory */
+static struct rbsp_const *add(struct walk *w, rbsp_addr klass, char *path)
+{
+	struct rbsp_const *c = calloc(1, sizeof(*c));
+
+	if (c) {
+		c->klass = klass;
+		c->path = path;
+		HASH_ADD(hh, w->r->consts, klass, sizeof(c->klass), c);
+		if (c->hh.tbl)
+			return c;
+	}
+	free(path);
+	free(c);
+	return NULL;
+}
+
+/* The singleton class of a class is found under its path too. */
+static void note_singleton(struct walk *w, rbsp_addr klass, const char *path)
+{
+	const struct rbsp_layout *l = w->r->l;
+	struct rbsp_const *c;
+	uint64_t meta, flags;
+	char *copy;
+
+	if (rbsp_mem_word(&w->mem, klass + 8, &meta) != RBSP_OK || !rbsp_is_object(meta) ||
+	    rbsp_mem_word(&w->mem, meta, &flags) != RBSP_OK || (flags & RBSP_T_MASK) != RBSP_T_CLASS ||
+	    !(flags & l->klass.singleton_flag))
+		return;
+	HASH_FIND(hh, w->r->consts, &meta, sizeof(meta), c);
+	copy = strdup(path);
+	if (copy && !c) {
+		add(w, meta, copy);
+	} else if (copy) {
+		free(c->path);
+		c->path = copy;
+	}
+}
+
 /* Note the path of a class; takes it. */
 static void note(struct walk *w, rbsp_addr klass, char *path)
 {
@@ -79,25 +118,17 @@ static void note(struct walk *w, rbsp_addr klass, char *path)
 		if (strcmp(c->path, path) != 0 && calls_itself(w, klass, path)) {
 			free(c->path);
 			c->path = path;
+			note_singleton(w, klass, path);
 			enqueue(w, c);
 		} else {
 			free(path);
 		}
 		return;
 	}
-	c = calloc(1, sizeof(*c));
-	if (!c) {
-		free(path);
+	c = add(w, klass, path);
+	if (!c)
 		return;
-	}
-	c->klass = klass;
-	c->path = path;
-	HASH_ADD(hh, w->r->consts, klass, sizeof(c->klass), c);
-	if (!c->hh.tbl) {
-		free(path);
-		free(c);
-		return;
-	}
+	note_singleton(w, klass, path);
 	enqueue(w, c);
 }
 

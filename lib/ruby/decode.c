@@ -208,13 +208,23 @@ static void load(const struct rbsp_ruby *r, const unsigned char *cfp, struct rbs
 		memcpy(f->env, env, sizeof(f->env));
 }
 
-static bool same(const struct rbsp_raw *a, const struct rbsp_raw *b)
+/* Whether a control frame and its environment are as they were. */
+static bool same(const struct rbsp_ruby *r, const unsigned char *cfp, const struct rbsp_raw *f)
 {
-	if (a->pc != b->pc || a->iseq != b->iseq || a->ep != b->ep || !a->jit != !b->jit ||
-	    a->captured != b->captured)
+	const struct rbsp_layout *l = r->l;
+	const unsigned char *env;
+
+	if (word_at(cfp + l->cfp.pc) != f->pc || word_at(cfp + l->cfp.iseq) != f->iseq ||
+	    word_at(cfp + l->cfp.ep) != f->ep)
 		return false;
+	if (l->cfp.jit_return != RBSP_NONE && word_at(cfp + l->cfp.jit_return) != f->jit)
+		return false;
+	env = rbsp_env_captured(r, f->ep);
 	/* What an environment on the heap says is the same in the same epoch. */
-	return !a->captured || !memcmp(a->env, b->env, sizeof(a->env));
+	if (!env || !f->captured)
+		return !env == !f->captured;
+	return word_at(env) == f->env[ME_CREF] && word_at(env + 8) == f->env[SPECVAL] &&
+	       word_at(env + 16) == f->env[FLAGS];
 }
 
 /*
@@ -227,16 +237,17 @@ static size_t load_frames(struct rbsp_ruby *r, struct rbsp_last *last, const uns
 	bool equal = true;
 
 	for (size_t j = 0; j < n; j++) {
-		struct rbsp_raw f = { .todo = true };
+		const unsigned char *cfp = cfps + (n - 1 - j) * r->l->cfp.size;
+		struct rbsp_raw *f = &last->raw[j];
 
-		load(r, cfps + (n - 1 - j) * r->l->cfp.size, &f);
-		equal = equal && j < old && same(&f, &last->raw[j]);
+		equal = equal && j < old && same(r, cfp, f);
 		/* The newest frame is judged otherwise than an older one. */
-		if (equal && !(last->raw[j].flags & RBSP_RAW_VOLATILE) && (j + 1 == old) == (j + 1 == n)) {
-			last->raw[j].todo = false;
+		if (equal && !(f->flags & RBSP_RAW_VOLATILE) && (j + 1 == old) == (j + 1 == n)) {
+			f->todo = false;
 			continue;
 		}
-		last->raw[j] = f;
+		*f = (struct rbsp_raw){ .todo = true };
+		load(r, cfp, f);
 		todo++;
 	}
 	return todo;

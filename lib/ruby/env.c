@@ -3,23 +3,11 @@
 
 #include <stdlib.h>
 
-#define WORDS_BYTES (3 * sizeof(uint64_t))
-
 /* Words of an environment, from ep - 16 on. */
 enum { ME_CREF, SPECVAL, FLAGS };
 
 /* vm_core.h: the low bits of a parent's address in specval. */
 #define SPECVAL_BITS 3u
-
-const unsigned char *rbsp_env_captured(const struct rbsp_ruby *r, rbsp_addr ep)
-{
-	rbsp_addr at = ep - 16;
-
-	if (ep & 7 || at < r->values_at || r->values_len < WORDS_BYTES ||
-	    at - r->values_at > r->values_len - WORDS_BYTES)
-		return NULL;
-	return r->values + (at - r->values_at);
-}
 
 static struct rbsp_env *env_entry(struct rbsp_ruby *r, rbsp_addr ep)
 {
@@ -46,7 +34,7 @@ enum rbsp_status rbsp_env_words(struct rbsp_ruby *r, rbsp_addr ep, uint64_t word
 	enum rbsp_status st;
 
 	if (captured) {
-		memcpy(word, captured, WORDS_BYTES);
+		memcpy(word, captured, RBSP_ENV_BYTES);
 		return RBSP_OK;
 	}
 	/* The VM stack itself has changed since: what was not captured of it is lost. */
@@ -57,12 +45,12 @@ enum rbsp_status rbsp_env_words(struct rbsp_ruby *r, rbsp_addr ep, uint64_t word
 		return RBSP_E_NOMEM;
 	if (!rbsp_trusted(r, &e->trust)) {
 		e->trust = (struct rbsp_trust){ 0 };
-		st = rbsp_mem_read(&r->mem, ep - 16, e->word, WORDS_BYTES);
+		st = rbsp_mem_read(&r->mem, ep - 16, e->word, RBSP_ENV_BYTES);
 		if (st != RBSP_OK)
 			return st;
 		rbsp_trust_now(r, &e->trust);
 	}
-	memcpy(word, e->word, WORDS_BYTES);
+	memcpy(word, e->word, RBSP_ENV_BYTES);
 	return RBSP_OK;
 }
 

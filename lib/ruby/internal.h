@@ -29,6 +29,7 @@ enum {
 #define RBSP_MAGIC_EVAL 0x77770001u
 #define RBSP_MAGIC_RESCUE 0x78880001u
 #define RBSP_MAGIC_DUMMY 0x79990001u
+#define RBSP_ENV_BYTES 24u /* ep[-2..0] */
 #define RBSP_ENV_LOCAL 0x2u
 #define RBSP_FRAME_FINISH 0x20u
 #define RBSP_FRAME_CFRAME 0x80u
@@ -233,7 +234,15 @@ void rbsp_constants_free(struct rbsp_ruby *r);
 enum rbsp_status rbsp_env_words(struct rbsp_ruby *r, rbsp_addr ep, uint64_t word[3]);
 bool rbsp_env_known(const struct rbsp_ruby *r, rbsp_addr ep);
 /** The same from the capture alone. @return NULL: not captured */
-const unsigned char *rbsp_env_captured(const struct rbsp_ruby *r, rbsp_addr ep);
+static inline const unsigned char *rbsp_env_captured(const struct rbsp_ruby *r, rbsp_addr ep)
+{
+	rbsp_addr at = ep - 16;
+
+	if (ep & 7 || at < r->values_at || r->values_len < RBSP_ENV_BYTES ||
+	    at - r->values_at > r->values_len - RBSP_ENV_BYTES)
+		return NULL;
+	return r->values + (at - r->values_at);
+}
 /**
  * The method entry of a frame: vm_insnhelper.c, rb_vm_frame_method_entry.
  *

@@ -32,22 +32,32 @@ struct rbsp_due {
 	struct rbsp_proc_syscall call; /* where it is blocked */
 	uint64_t interrupt_ns;
 	bool blocked; /* not running: read without a stop */
-	bool done;
+	bool done;    /* captured, lost, or given up */
 };
 
-/** One tracer thread, pinned to a cpu. All are asleep to the same instant; the first to wake takes the tick, the others hold their cpus until its INTERRUPTs are out. */
+/* Threads that one tick may ask for. */
+#define RBSP_DUE_MAX 32768u
+
+/**
+ * One tracer thread, pinned to a cpu. All are asleep to the same instant; the first to wake takes the tick, the others
+ * hold their cpus until its INTERRUPTs are out. A tracer that waits for a stop does not own the tick any more: the
+ * next one is another's.
+ */
 struct rbsp_tracer {
 	struct rbsp_sampler *s;
 	int cpu;
 	pthread_t thread;
 	bool started;
 	_Atomic bool active;       /* its cpu is in use by a target */
+	_Atomic bool away;         /* it waits for stops, and does not hold its cpu */
 	sem_t go;                  /* posted when it becomes active */
 	_Atomic uint64_t holds;    /* 1 + the last tick at whose instant it had its cpu */
 	_Atomic uint64_t waits_ns; /* since when it waits for stops, 0: it does not */
 	_Atomic bool pressed;      /* the deadline has passed */
-	struct rbsp_entry *late[64]; /* threads whose stop it still owes a release */
-	size_t n_late;
+	uint64_t woken_ns;         /* when it last woke the decoder */
+	struct rbsp_due *due;      /* what the tick at hand asks for */
+	size_t n_due;
+	struct rbsp_ring ring;
 };
 
 struct rbsp_sampler {
@@ -58,23 +68,19 @@ struct rbsp_sampler {
 	struct rbsp_frames *frames;
 	struct rbsp_proc **proc;
 	size_t n_proc;
-	struct rbsp_ring ring;
 	struct rbsp_decoder *decoder;
 	struct rbsp_ticks ticks;
 	_Atomic uint64_t claimed; /* ticks below were taken */
 	_Atomic uint64_t issued;  /* ticks below have their INTERRUPTs out */
-	_Atomic bool owned;       /* somebody owns the tick (a tracer at work, or the decoder changing a table) */
+	_Atomic bool owned;       /* somebody owns the tick: a tracer that looks who is due, or the decoder changing a table */
 	_Atomic bool stopping;    /* asked to end */
 	_Atomic bool closing;     /* tracers must end */
 	_Atomic bool realtime;    /* real-time priority was granted */
 	_Atomic bool aimed;       /* at least the scheduler lets our timers preempt the target */
 	sem_t wake;               /* the decoder sleeps here */
-	uint64_t woken_ns;        /* owner of the tick: when it was last posted */
 	uint64_t end_ns;          /* no tick at or after, 0: none */
 	struct rbsp_tracer tracer[RBSP_CPUS];
 	uint64_t cpu_used_ns[RBSP_CPUS]; /* when a target was last seen there, 0: never */
-	struct rbsp_due *due;     /* owner of the tick */
-	size_t n_due, cap_due;
 	struct rbsp_tick_counts counts;
 	struct {
 		_Atomic uint64_t samples, exact, cut, unmerged, not_due, inconsistent, unreadable, cpu_ns;
@@ -99,20 +105,21 @@ void rbsp_tick_release(struct rbsp_sampler *s);
 enum rbsp_status rbsp_tracer_start(struct rbsp_sampler *s, int cpu, struct rbsp_err *err);
 /** Wake tracers whose stops are overdue; called by the decoder every few milliseconds. */
 void rbsp_tracers_press(struct rbsp_sampler *s, uint64_t now_ns);
-/** End all tracers; what they hold runs on. */
+/** End all tracers; what they hold runs on, what they captured can still be read. */
 void rbsp_tracers_stop(struct rbsp_sampler *s);
+void rbsp_tracers_free(struct rbsp_sampler *s);
 
-/** Find who is due at this tick and interrupt those that run: the first half of a tick. */
-void rbsp_due_issue(struct rbsp_sampler *s);
+/** Find who is due at this tick and interrupt those that run: t->due. The caller owns the tick. */
+void rbsp_due_issue(struct rbsp_tracer *t);
 /** A free event for a due thread, its times filled in, which settles it; NULL: the decoder is behind (counted). */
-struct rbsp_event *rbsp_due_event(struct rbsp_sampler *s, struct rbsp_due *d, uint64_t tick_ns);
+struct rbsp_event *rbsp_due_event(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns, size_t *room);
 /** Hand an event to the decoder. */
-void rbsp_due_push(struct rbsp_sampler *s, struct rbsp_event *ev);
-/** Collect the stops: capture and release each thread as it comes. @p t waits for those that miss the deadline. */
-void rbsp_windows(struct rbsp_tracer *t, uint64_t tick_ns, bool exact);
+void rbsp_due_push(struct rbsp_tracer *t, struct rbsp_event *ev);
+/** Count what a due thread stands for as lost. */
+void rbsp_due_lose(struct rbsp_due *d, _Atomic uint64_t *why);
 /** Read threads that are blocked, without a stop. */
-void rbsp_due_read_blocked(struct rbsp_sampler *s, uint64_t tick_ns);
-/** Release threads whose stops came after their deadline; waits for them, without owning the tick. */
-void rbsp_late_release(struct rbsp_tracer *t);
+void rbsp_due_read_blocked(struct rbsp_tracer *t, uint64_t tick_ns);
+/** Collect the stops: capture and release each thread as it comes, until none is owed. */
+void rbsp_windows(struct rbsp_tracer *t, uint64_t tick_ns, bool exact);
 
 #endif

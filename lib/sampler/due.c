@@ -23,25 +23,22 @@ static struct rbsp_entry *find_owner(struct rbsp_proc *p)
 	return NULL;
 }
 
-static struct rbsp_due *add_due(struct rbsp_sampler *s, const struct rbsp_due *d)
-{
-	if (s->n_due == s->cap_due)
-		return NULL;
-	s->due[s->n_due] = *d;
-	return &s->due[s->n_due++];
-}
-
 /*
- * Seen blocked and not run since: still blocked. Unchanged figures alone prove nothing for a thread that never left
- * its cpu, so the baseline is set only when /proc/TID/syscall names a call (or a page fault).
+ * Seen blocked and not run since: still blocked, or woken and not yet on a cpu. Unchanged figures alone prove nothing
+ * for a thread that never left its cpu, so the baseline is set only when /proc/TID/syscall names a call (or a page
+ * fault).
  */
-static bool look(struct rbsp_entry *e, struct rbsp_due *d)
+static bool look(struct rbsp_entry *e, struct rbsp_due *d, bool will_read)
 {
+	bool unchanged;
+
 	if (!rbsp_entry_schedstat(e, &d->before))
 		return false;
-	d->blocked = e->blocked && d->before.count == e->base.count && d->before.run_ns == e->base.run_ns;
-	if (d->blocked && e->read)
+	unchanged = e->blocked && d->before.count == e->base.count && d->before.run_ns == e->base.run_ns;
+	if (unchanged && (e->read || !will_read)) {
+		d->blocked = true;
 		return true;
+	}
 	d->blocked = rbsp_entry_syscall(e, &d->call) && d->call.blocked;
 	e->blocked = d->blocked;
 	e->base = d->before;
@@ -49,58 +46,71 @@ static bool look(struct rbsp_entry *e, struct rbsp_due *d)
 	return true;
 }
 
+void rbsp_due_lose(struct rbsp_due *d, _Atomic uint64_t *why)
+{
+	d->done = true;
+	rbsp_count(why, 1 + atomic_exchange(&d->entry->owed, 0));
+	atomic_store(&d->entry->held, false);
+}
+
 static void interrupt(struct rbsp_sampler *s, struct rbsp_due *d)
 {
-	enum rbsp_status st = rbsp_trace_seize(d->entry->tid);
+	enum rbsp_status st;
 
+	atomic_store(&d->entry->held, true);
+	st = rbsp_trace_seize(d->entry->tid);
 	d->interrupt_ns = rbsp_now_ns();
 	if (st == RBSP_OK)
 		st = rbsp_trace_interrupt(d->entry->tid);
 	if (st == RBSP_OK)
 		return;
-	d->done = true;
-	rbsp_count(st == RBSP_E_TRACED ? &s->counts.traced : &s->counts.gone, 1);
+	rbsp_due_lose(d, st == RBSP_E_TRACED ? &s->counts.traced : &s->counts.gone);
 	if (st == RBSP_E_TRACED)
 		atomic_store_explicit(&s->counts.traced_tid, d->entry->tid, memory_order_relaxed);
 }
 
-static void consider(struct rbsp_sampler *s, struct rbsp_entry *e, bool owner)
+static void consider(struct rbsp_tracer *t, struct rbsp_entry *e, bool owner)
 {
-	struct rbsp_due look_at = { .entry = e }, *d;
+	struct rbsp_sampler *s = t->s;
+	struct rbsp_due *d = &t->due[t->n_due];
 
-	if (!is_wanted(e) || !look(e, &look_at))
+	if (!is_wanted(e))
 		return;
-	if (look_at.blocked && !owner && !(s->opt.idle && e->view.slot))
+	if (atomic_load(&e->held)) { /* asked for by this tick too: whoever waits for its stop counts it */
+		atomic_fetch_add(&e->owed, 1);
+		rbsp_count(&s->counts.due, 1);
+		return;
+	}
+	*d = (struct rbsp_due){ .entry = e };
+	if (t->n_due + 1 >= RBSP_DUE_MAX || !look(e, d, owner || s->opt.idle))
+		return;
+	if (d->blocked && !owner && !(s->opt.idle && e->view.slot))
 		return;
 	if (!e->view.slot && !e->proc->spec.native)
 		return; /* no Ruby frames, and native ones are not asked for */
-	d = add_due(s, &look_at);
-	if (!d)
-		return;
-	if (atomic_load(&e->held)) {
-		d->done = true;
-		rbsp_count(&s->counts.deadline, 1);
-	} else if (!d->blocked) {
+	t->n_due++;
+	if (!d->blocked)
 		interrupt(s, d);
-	}
 }
 
-void rbsp_due_issue(struct rbsp_sampler *s)
+void rbsp_due_issue(struct rbsp_tracer *t)
 {
-	s->n_due = 0;
+	struct rbsp_sampler *s = t->s;
+
+	t->n_due = 0;
 	for (size_t i = 0; i < s->n_proc; i++) {
 		struct rbsp_proc *p = s->proc[i];
 		struct rbsp_entry *owner = p->ended ? NULL : find_owner(p);
 
 		if (owner)
-			consider(s, owner, true);
+			consider(t, owner, true);
 		for (size_t k = 0; k < p->n && !p->ended && !s->opt.gvl_only; k++) {
 			if (p->entry[k] != owner)
-				consider(s, p->entry[k], false);
+				consider(t, p->entry[k], false);
 		}
 	}
-	rbsp_count(&s->counts.due, s->n_due);
-	atomic_store_explicit(&s->counts.due_last, s->n_due, memory_order_relaxed);
+	rbsp_count(&s->counts.due, t->n_due);
+	atomic_store_explicit(&s->counts.due_last, t->n_due, memory_order_relaxed);
 }
 
 /* Figures of the thread that an event carries whether it was read or only counted again. */
@@ -110,6 +120,7 @@ static void fill_times(struct rbsp_sampler *s, struct rbsp_event *ev, struct rbs
 	uint64_t period = (uint64_t)s->ticks.period_ns, since = e->tick_ns ? tick_ns - e->tick_ns : period;
 
 	ev->entry = e;
+	ev->count = 1;
 	ev->idle = d->blocked;
 	ev->repeat = false;
 	ev->cap.time_ns = tick_ns;
@@ -124,22 +135,26 @@ static void fill_times(struct rbsp_sampler *s, struct rbsp_event *ev, struct rbs
 	e->tick_ns = tick_ns;
 }
 
-struct rbsp_event *rbsp_due_event(struct rbsp_sampler *s, struct rbsp_due *d, uint64_t tick_ns)
+struct rbsp_event *rbsp_due_event(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns, size_t *room)
 {
-	struct rbsp_event *ev = rbsp_ring_next(&s->ring);
+	struct rbsp_event *ev = rbsp_ring_next(&t->ring, room);
 
-	d->done = true;
 	if (!ev)
-		rbsp_count(&s->counts.behind, 1);
+		rbsp_due_lose(d, &t->s->counts.behind);
 	else
-		fill_times(s, ev, d, tick_ns);
+		fill_times(t->s, ev, d, tick_ns);
+	d->done = true;
 	return ev;
 }
 
-void rbsp_due_push(struct rbsp_sampler *s, struct rbsp_event *ev)
+void rbsp_due_push(struct rbsp_tracer *t, struct rbsp_event *ev)
 {
-	atomic_fetch_add_explicit(&ev->entry->in_ring, 1, memory_order_relaxed);
-	rbsp_ring_push(&s->ring);
+	struct rbsp_entry *e = ev->entry;
+
+	ev->count = 1 + atomic_exchange(&e->owed, 0);
+	atomic_fetch_add_explicit(&e->in_ring, 1, memory_order_relaxed);
+	atomic_store(&e->held, false);
+	rbsp_ring_push(&t->ring);
 }
 
 /* Count, memory, count again: equal and in the same call both times, else it ran meanwhile. */
@@ -160,26 +175,27 @@ static bool read_blocked(struct rbsp_due *d, struct rbsp_event *ev, size_t room)
 	       rbsp_entry_syscall(e, &call) && call.blocked && call.nr == d->call.nr && call.sp == d->call.sp;
 }
 
-void rbsp_due_read_blocked(struct rbsp_sampler *s, uint64_t tick_ns)
+void rbsp_due_read_blocked(struct rbsp_tracer *t, uint64_t tick_ns)
 {
-	for (size_t i = 0; i < s->n_due; i++) {
-		struct rbsp_due *d = &s->due[i];
+	for (size_t i = 0; i < t->n_due; i++) {
+		struct rbsp_due *d = &t->due[i];
 		struct rbsp_event *ev;
+		size_t room;
 
 		if (d->done || !d->blocked)
 			continue;
-		ev = rbsp_due_event(s, d, tick_ns);
+		ev = rbsp_due_event(t, d, tick_ns, &room);
 		if (!ev)
 			continue;
 		if (d->entry->read) {
 			ev->repeat = true;
-			rbsp_due_push(s, ev);
-		} else if (read_blocked(d, ev, s->ring.room)) {
+			rbsp_due_push(t, ev);
+		} else if (read_blocked(d, ev, room)) {
 			d->entry->read = true;
-			rbsp_due_push(s, ev);
+			rbsp_due_push(t, ev);
 		} else {
 			d->entry->blocked = false;
-			rbsp_count(&s->counts.inconsistent, 1);
+			rbsp_due_lose(d, &t->s->counts.inconsistent);
 		}
 	}
 }

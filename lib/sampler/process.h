@@ -25,7 +25,8 @@ struct rbsp_entry {
 	bool blocked;           /* it was seen blocked when base was set */
 	bool read;              /* its stack was read since it last ran */
 	uint64_t tick_ns;       /* its last tick */
-	_Atomic bool held;      /* a tracer still waits for a stop that missed its deadline */
+	_Atomic bool held;      /* a tracer waits for its stop: until then nobody else touches what stands above */
+	_Atomic uint32_t owed;  /* ticks that passed meanwhile: it has not run, so its stack counts for them too */
 	_Atomic int wanted;     /* by --thread-name: 0 not yet known, 1 yes, -1 no */
 	_Atomic unsigned in_ring; /* events that refer to it */
 

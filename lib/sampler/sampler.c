@@ -10,9 +10,6 @@
 #include "target/live.h"
 #include "target/tape.h"
 
-#define RING_SLOTS 64
-/* Address space of a capture: a VM stack of 64 MiB and a native one. Only what is written becomes memory. */
-#define RING_ROOM (80u << 20)
 /* How long the decoder sleeps at most: tracers that wait too long for a stop are woken by it. */
 #define NAP_NS 5000000u
 
@@ -64,8 +61,6 @@ enum rbsp_status rbsp_sampler_new(const struct rbsp_sampler_options *o, struct r
 	sem_init(&s->wake, 0, 0);
 	s->frames = frames;
 	st = copy_options(s, o, err);
-	if (st == RBSP_OK)
-		st = rbsp_ring_init(&s->ring, RING_SLOTS, RING_ROOM, err);
 	if (st == RBSP_OK && !(s->decoder = rbsp_decoder_new(o->native, frames)))
 		st = rbsp_fail(err, RBSP_E_NOMEM, "no memory for a decoder");
 	if (st != RBSP_OK) {
@@ -84,9 +79,8 @@ void rbsp_sampler_free(struct rbsp_sampler *s)
 	for (size_t i = 0; i < s->n_proc; i++)
 		rbsp_proc_free(s->proc[i]);
 	free(s->proc);
-	free(s->due);
+	rbsp_tracers_free(s);
 	rbsp_decoder_free(s->decoder);
-	rbsp_ring_fini(&s->ring);
 	if (s->has_name)
 		regfree(&s->name);
 	free(s->tape_path);
@@ -141,43 +135,18 @@ static void own_tick_between(struct rbsp_sampler *s)
 	}
 }
 
-/* A larger list of due threads, if @p more threads than there are now would not fit in it. */
-static bool fit_due(struct rbsp_sampler *s, size_t more, struct rbsp_due **spare, size_t *cap)
-{
-	size_t n = more;
-
-	for (size_t i = 0; i < s->n_proc; i++)
-		n += s->proc[i]->n;
-	if (n <= s->cap_due)
-		return false;
-	*cap = 2 * n;
-	*spare = calloc(*cap, sizeof(**spare));
-	return *spare != NULL;
-}
-
 /* Take in the threads of now. */
 static enum rbsp_status refresh(struct rbsp_sampler *s, struct rbsp_proc *p)
 {
 	struct rbsp_entry **table = NULL, **old = NULL;
-	struct rbsp_due *spare = NULL;
-	size_t n = 0, n_old = 0, cap = 0;
+	size_t n = 0, n_old = 0;
 	enum rbsp_status st = rbsp_proc_list(p, &table, &n);
-	bool grow;
 
 	if (st != RBSP_OK)
 		return st;
-	grow = fit_due(s, n, &spare, &cap);
 	own_tick_between(s);
 	rbsp_proc_install(p, table, n, &old, &n_old);
-	if (grow) {
-		struct rbsp_due *was = s->due;
-
-		s->due = spare;
-		s->cap_due = cap;
-		spare = was;
-	}
 	rbsp_tick_release(s);
-	free(spare);
 	rbsp_proc_retire(p, old, n_old);
 	return RBSP_OK;
 }
@@ -280,9 +249,16 @@ static void drop(struct rbsp_sampler *s, enum rbsp_status st)
 		rbsp_count(st == RBSP_E_FAULT ? &s->done.unreadable : &s->done.inconsistent, 1);
 }
 
-static bool runs(enum rbsp_thread_state state)
+/* By default the threads that run: that hold the GVL, or are on a cpu with C code. */
+static bool is_asked_for(const struct rbsp_sampler *s, const struct rbsp_event *ev, const struct rbsp_decoded *d)
 {
-	return state == RBSP_STATE_RUNNING || state == RBSP_STATE_NATIVE || state == RBSP_STATE_UNKNOWN;
+	bool owner = d->th && d->owner == d->th;
+
+	if (s->opt.gvl_only)
+		return owner;
+	if (s->opt.idle || owner)
+		return true;
+	return (d->state == RBSP_STATE_NATIVE || d->state == RBSP_STATE_UNKNOWN) && !(ev->cap.flags & RBSP_CAP_QUEUED);
 }
 
 /* One event from the ring: decode it, or count the thread's last stack again. */
@@ -313,26 +289,38 @@ static enum rbsp_status handle(struct rbsp_sampler *s, const struct rbsp_event *
 	wanted = name_matches(s, e) && (!s->opt.main_only || e->main);
 	if (s->has_name || s->opt.main_only)
 		atomic_store_explicit(&e->wanted, wanted ? 1 : -1, memory_order_relaxed);
-	if (!wanted || (!s->opt.idle && !runs(d.state) && !(ev->idle && d.owner == d.th)) ||
-	    (s->opt.gvl_only && d.state != RBSP_STATE_RUNNING)) {
-		drop(s, RBSP_E_NOT_FOUND);
-		return RBSP_OK;
+	if (wanted && is_asked_for(s, ev, &d))
+		return send(s, ev, &d, sink);
+	drop(s, RBSP_E_NOT_FOUND);
+	return RBSP_OK;
+}
+
+static enum rbsp_status drain_ring(struct rbsp_sampler *s, struct rbsp_ring *ring, uint64_t max_samples, struct rbsp_sink *sink)
+{
+	enum rbsp_status st = RBSP_OK;
+	struct rbsp_event *ev;
+
+	while (st == RBSP_OK && (ev = rbsp_ring_peek(ring))) {
+		for (uint32_t i = 0; i < ev->count && st == RBSP_OK; i++) {
+			if (max_samples && atomic_load(&s->done.samples) >= max_samples)
+				drop(s, RBSP_E_NOT_FOUND);
+			else
+				st = handle(s, ev, sink);
+			ev->repeat = true;
+		}
+		atomic_fetch_sub_explicit(&ev->entry->in_ring, 1, memory_order_relaxed);
+		rbsp_ring_pop(ring);
 	}
-	return send(s, ev, &d, sink);
+	return st;
 }
 
 static enum rbsp_status drain(struct rbsp_sampler *s, uint64_t max_samples, struct rbsp_sink *sink)
 {
 	enum rbsp_status st = RBSP_OK;
-	struct rbsp_event *ev;
 
-	while (st == RBSP_OK && (ev = rbsp_ring_peek(&s->ring))) {
-		if (max_samples && atomic_load(&s->done.samples) >= max_samples)
-			drop(s, RBSP_E_NOT_FOUND);
-		else
-			st = handle(s, ev, sink);
-		atomic_fetch_sub_explicit(&ev->entry->in_ring, 1, memory_order_relaxed);
-		rbsp_ring_pop(&s->ring);
+	for (size_t k = 0; k < RBSP_CPUS && st == RBSP_OK; k++) {
+		if (s->tracer[k].ring.event)
+			st = drain_ring(s, &s->tracer[k].ring, max_samples, sink);
 	}
 	return st;
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -15,6 +16,8 @@
 #define GATHER_NS 50000u
 /* A tracer that wakes later than this was not put on its cpu by the tick's own interrupt. */
 #define ON_TIME_NS 200000u
+/* A stop that has not come after this is given up. A thread that waits for a cpu may need some scheduler rounds. */
+#define DEADLINE_NS 250000000u
 /* An event waits at most this long before the decoder is woken. */
 #define WAKE_EVERY_NS 5000000u
 
@@ -124,6 +127,8 @@ static bool gather(struct rbsp_tracer *t, uint64_t i)
 
 		if (o == t || !atomic_load_explicit(&o->active, memory_order_relaxed))
 			continue;
+		if (atomic_load_explicit(&o->away, memory_order_relaxed))
+			return false;
 		while (atomic_load_explicit(&o->holds, memory_order_acquire) <= i) {
 			if (rbsp_now_ns() >= until)
 				return false;
@@ -140,16 +145,17 @@ static void miss(struct rbsp_sampler *s, uint64_t n)
 	rbsp_count(&s->counts.due, n * atomic_load_explicit(&s->counts.due_last, memory_order_relaxed));
 }
 
-static void wake_decoder(struct rbsp_sampler *s)
+static void wake_decoder(struct rbsp_tracer *t)
 {
 	uint64_t now = rbsp_now_ns();
 
-	if (now - s->woken_ns < WAKE_EVERY_NS && rbsp_ring_waiting(&s->ring) < s->ring.slots / 2)
+	if (now - t->woken_ns < WAKE_EVERY_NS && rbsp_ring_waiting(&t->ring) < RBSP_RING_EVENTS / 2)
 		return;
-	s->woken_ns = now;
-	sem_post(&s->wake);
+	t->woken_ns = now;
+	sem_post(&t->s->wake);
 }
 
+/* The caller owns the tick; it is given up as soon as the INTERRUPTs are out. */
 static void run_tick(struct rbsp_tracer *t, uint64_t i, bool on_time)
 {
 	struct rbsp_sampler *s = t->s;
@@ -160,17 +166,18 @@ static void run_tick(struct rbsp_tracer *t, uint64_t i, bool on_time)
 		s->first_ns = at;
 	s->last_ns = at;
 	rbsp_count(&s->counts.ticks, 1);
-	rbsp_due_issue(s);
+	rbsp_due_issue(t);
+	atomic_store(&t->away, true);
 	atomic_store_explicit(&s->issued, i + 1, memory_order_release);
-	rbsp_windows(t, at, exact);
-	rbsp_due_read_blocked(s, at);
-	if (rbsp_ring_waiting(&s->ring))
-		wake_decoder(s);
+	rbsp_due_read_blocked(t, at);
 	rbsp_tick_release(s);
-	rbsp_late_release(t);
+	rbsp_windows(t, at, exact);
+	atomic_store(&t->away, false);
+	if (rbsp_ring_waiting(&t->ring))
+		wake_decoder(t);
 }
 
-/* Own the tick, waiting a little for the one before it. @return false: it is missed */
+/* Own the tick, waiting a little for whoever has it. @return false: it is missed */
 static bool own_tick(struct rbsp_sampler *s, bool *on_time)
 {
 	uint64_t until;
@@ -245,6 +252,7 @@ enum rbsp_status rbsp_tracer_start(struct rbsp_sampler *s, int cpu, struct rbsp_
 	struct rbsp_tracer *t = &s->tracer[cpu];
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	sigset_t all, old;
+	enum rbsp_status st;
 	int rc;
 
 	if (t->started) {
@@ -255,6 +263,12 @@ enum rbsp_status rbsp_tracer_start(struct rbsp_sampler *s, int cpu, struct rbsp_
 	pthread_once(&once, install_wake_handler);
 	t->s = s;
 	t->cpu = cpu;
+	t->due = calloc(RBSP_DUE_MAX, sizeof(*t->due));
+	if (!t->due)
+		return rbsp_fail(err, RBSP_E_NOMEM, "no memory for a tracer");
+	st = rbsp_ring_init(&t->ring, err);
+	if (st != RBSP_OK)
+		return st;
 	sem_init(&t->go, 0, 0);
 	atomic_store(&t->active, true);
 	sigfillset(&all);
@@ -272,14 +286,11 @@ enum rbsp_status rbsp_tracer_start(struct rbsp_sampler *s, int cpu, struct rbsp_
 
 void rbsp_tracers_press(struct rbsp_sampler *s, uint64_t now_ns)
 {
-	uint64_t deadline = (uint64_t)s->ticks.period_ns;
-
-	deadline = deadline < 5000000 ? 5000000 : deadline > 20000000 ? 20000000 : deadline;
 	for (size_t k = 0; k < RBSP_CPUS; k++) {
 		struct rbsp_tracer *t = &s->tracer[k];
 		uint64_t since = t->started ? atomic_load(&t->waits_ns) : 0;
 
-		if (!since || now_ns < since + deadline)
+		if (!since || now_ns < since + DEADLINE_NS)
 			continue;
 		atomic_store(&t->pressed, true);
 		pthread_kill(t->thread, rbsp_wake_signal()); /* again at the next call, until it is seen */
@@ -308,5 +319,13 @@ void rbsp_tracers_stop(struct rbsp_sampler *s)
 		sem_destroy(&t->go);
 		t->started = false;
 		atomic_store(&t->active, false);
+	}
+}
+
+void rbsp_tracers_free(struct rbsp_sampler *s)
+{
+	for (size_t k = 0; k < RBSP_CPUS; k++) {
+		free(s->tracer[k].due);
+		rbsp_ring_fini(&s->tracer[k].ring);
 	}
 }

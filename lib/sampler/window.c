@@ -53,120 +53,113 @@ static uint64_t window_ns(const struct rbsp_due *d, const struct rbsp_schedstat 
 	return waited < all ? all - waited : 0;
 }
 
-static void take(struct rbsp_sampler *s, struct rbsp_due *d, uint64_t tick_ns, int signal, bool exact)
+/* At the tick it was not on a cpu, if it had waited for one since before the tick: the wait ended at its stop. */
+static bool was_queued(const struct rbsp_due *d, const struct rbsp_schedstat *now, uint64_t resumed_ns, uint64_t tick_ns)
 {
-	struct rbsp_event *ev = rbsp_due_event(s, d, tick_ns);
-	struct taken k;
+	return now->wait_ns - d->before.wait_ns > resumed_ns - tick_ns;
+}
+
+static void take(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns, int signal, bool exact)
+{
+	struct rbsp_sampler *s = t->s;
+	size_t room = 0;
+	struct rbsp_event *ev = rbsp_due_event(t, d, tick_ns, &room);
 	struct rbsp_schedstat now = d->before;
+	struct taken k;
 
 	if (ev)
 		ev->cap.flags = RBSP_CAP_STOPPED | (exact ? RBSP_CAP_EXACT : 0);
-	k = capture_and_release(d, ev, s->ring.room, signal);
+	k = capture_and_release(d, ev, room, signal);
 	if (k.n_schedstat > 0)
 		rbsp_schedstat_parse(k.schedstat, (size_t)k.n_schedstat, &now);
 	count_window(s, window_ns(d, &now, k.resumed_ns));
 	if (!ev)
 		return; /* counted as `decoder behind` */
+	if (was_queued(d, &now, k.resumed_ns, tick_ns))
+		ev->cap.flags |= RBSP_CAP_QUEUED;
 	ev->cap.cpu_ns = now.run_ns;
 	ev->cap.window_ns = window_ns(d, &now, k.resumed_ns);
 	d->entry->tp = ev->cap.regs.tp;
 	if (k.st == RBSP_OK)
-		rbsp_due_push(s, ev);
+		rbsp_due_push(t, ev);
 	else
-		rbsp_count(k.st == RBSP_E_GONE ? &s->counts.gone : &s->counts.unreadable, 1);
+		rbsp_due_lose(d, k.st == RBSP_E_GONE ? &s->counts.gone : &s->counts.unreadable);
 }
 
-static struct rbsp_due *find_due(struct rbsp_sampler *s, int tid)
+static bool is_pending(const struct rbsp_due *d)
 {
-	for (size_t i = 0; i < s->n_due; i++) {
-		if (s->due[i].entry->tid == tid && !s->due[i].done)
-			return &s->due[i];
+	return !d->done && !d->blocked;
+}
+
+static struct rbsp_due *find_due(struct rbsp_tracer *t, int tid)
+{
+	for (size_t i = 0; i < t->n_due; i++) {
+		if (t->due[i].entry->tid == tid && !t->due[i].blocked)
+			return &t->due[i];
 	}
 	return NULL;
 }
 
-static size_t count_pending(const struct rbsp_sampler *s)
+/* The deadline has passed: their samples are lost. They stay held until their stops come: see rbsp_windows. */
+static void give_up(struct rbsp_tracer *t)
 {
-	size_t n = 0;
+	for (size_t i = 0; i < t->n_due; i++) {
+		struct rbsp_due *d = &t->due[i];
 
-	for (size_t i = 0; i < s->n_due; i++)
-		n += !s->due[i].done && !s->due[i].blocked;
-	return n;
+		if (is_pending(d)) {
+			rbsp_due_lose(d, &t->s->counts.deadline);
+			atomic_store(&d->entry->held, true);
+		}
+	}
 }
 
 /* A stop that nobody waits for any more: let the thread run on. */
-static void release_late(struct rbsp_tracer *t, int tid, struct rbsp_stop stop)
+static void release_late(struct rbsp_tracer *t, struct rbsp_due *d, int tid, struct rbsp_stop stop)
 {
 	if (stop.kind != RBSP_STOP_EXITED)
 		rbsp_trace_detach(tid, stop.signal);
-	for (size_t i = 0; i < t->n_late; i++) {
-		if (t->late[i]->tid == tid) {
-			atomic_store(&t->late[i]->held, false);
-			t->late[i] = t->late[--t->n_late];
-			return;
-		}
-	}
+	if (d)
+		rbsp_due_lose(d, &t->s->counts.deadline);
 }
 
-static void give_up(struct rbsp_tracer *t, struct rbsp_sampler *s)
-{
-	for (size_t i = 0; i < s->n_due; i++) {
-		struct rbsp_due *d = &s->due[i];
-
-		if (d->done || d->blocked)
-			continue;
-		d->done = true;
-		rbsp_count(&s->counts.deadline, 1);
-		if (t->n_late == RBSP_COUNT_OF(t->late))
-			continue;
-		atomic_store(&d->entry->held, true);
-		t->late[t->n_late++] = d->entry;
-	}
-}
-
+/*
+ * Take the stops as they come. A thread that waits for a cpu stops when it gets one, before it runs on, so its sample
+ * is as good then; one that misses the deadline is lost, and released when its stop comes at last.
+ */
 void rbsp_windows(struct rbsp_tracer *t, uint64_t tick_ns, bool exact)
 {
-	struct rbsp_sampler *s = t->s;
-	size_t pending = count_pending(s);
+	size_t owed = 0;
 
+	for (size_t i = 0; i < t->n_due; i++)
+		owed += is_pending(&t->due[i]);
 	atomic_store(&t->pressed, false);
 	atomic_store(&t->waits_ns, rbsp_now_ns());
-	while (pending) {
+	while (owed && !atomic_load(&t->s->closing)) {
 		int status, tid = wait4(-1, &status, __WALL | __WNOTHREAD, NULL);
-		struct rbsp_due *d = tid > 0 ? find_due(s, tid) : NULL;
+		struct rbsp_due *d = tid > 0 ? find_due(t, tid) : NULL;
 		struct rbsp_stop stop;
 
-		if (tid < 0 && errno == EINTR && !atomic_load(&t->pressed))
+		if (tid < 0 && errno == EINTR) {
+			if (atomic_exchange(&t->pressed, false))
+				give_up(t);
 			continue;
-		if (tid < 0) { /* the deadline; or ECHILD: they all are gone */
-			give_up(t, s);
-			break;
 		}
+		if (tid < 0)
+			break; /* ECHILD: they all are gone */
 		stop = rbsp_stop_of_status(status);
-		if (!d) {
-			release_late(t, tid, stop);
-		} else if (stop.kind == RBSP_STOP_EXITED) {
-			d->done = true;
-			rbsp_count(&s->counts.gone, 1);
-			pending--;
-		} else if (stop.kind != RBSP_STOP_NONE) {
-			take(s, d, tick_ns, stop.signal, exact);
-			pending--;
-		}
+		if (stop.kind == RBSP_STOP_NONE)
+			continue;
+		owed -= d != NULL;
+		if (!d || d->done)
+			release_late(t, d, tid, stop);
+		else if (stop.kind == RBSP_STOP_EXITED)
+			rbsp_due_lose(d, &t->s->counts.gone);
+		else
+			take(t, d, tick_ns, stop.signal, exact);
+	}
+	for (size_t i = 0; i < t->n_due; i++) {
+		if (is_pending(&t->due[i]))
+			rbsp_due_lose(&t->due[i], &t->s->counts.gone);
 	}
 	atomic_store(&t->waits_ns, 0);
-}
-
-void rbsp_late_release(struct rbsp_tracer *t)
-{
-	while (t->n_late && !atomic_load(&t->s->closing)) {
-		int status, tid = wait4(-1, &status, __WALL | __WNOTHREAD, NULL);
-
-		if (tid > 0)
-			release_late(t, tid, rbsp_stop_of_status(status));
-		else if (errno == ECHILD)
-			break;
-	}
-	while (t->n_late)
-		atomic_store(&t->late[--t->n_late]->held, false);
 }

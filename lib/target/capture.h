@@ -14,6 +14,7 @@ enum rbsp_range_id {
 	RBSP_RANGE_GC,     /* objspace flags word */
 	RBSP_RANGE_GC_COUNT,
 	RBSP_RANGE_STACK,  /* native stack from sp - 128 */
+	RBSP_RANGE_ENTRY,  /* native stack of the thread's entry frames, `full` only */
 	RBSP_RANGE_CFP,    /* control frames: [ec->cfp, end of the VM stack) */
 	RBSP_RANGE_VALUES, /* value stack: [vm_stack, above the newest frame's sp) */
 	RBSP_RANGES
@@ -32,6 +33,7 @@ enum {
 	RBSP_CAP_CUT_STACK = 8, /* the native stack was not read to its end */
 	RBSP_CAP_CUT_VALUES = 16,
 	RBSP_CAP_NO_EC = 32,   /* the slot was empty, or the ec did not read */
+	RBSP_CAP_QUEUED = 64,  /* at the tick it waited for a cpu */
 };
 
 /** Plain data; `data` belongs to whoever made the capture. */

@@ -14,6 +14,7 @@ struct rbsp_image_entry {
 	uint64_t dev, ino;
 	rbsp_addr start; /* of a mapping without a file (the vdso) */
 	struct rbsp_elf *elf; /* NULL: it cannot be had */
+	enum rbsp_status st;  /* then: why */
 };
 
 /* The largest image that is rebuilt from memory. */
@@ -69,7 +70,7 @@ static enum rbsp_status open_memory(struct rbsp_target *t, const struct rbsp_map
 	eh.e_shoff = 0;
 	eh.e_shnum = eh.e_shstrndx = 0;
 	memcpy(bytes, &eh, sizeof(eh));
-	st = rbsp_elf_open_bytes(bytes, size, m->path[0] ? m->path : "[memory]", out, err);
+	st = rbsp_elf_open_memory(bytes, size, m->start - low, m->path[0] ? m->path : "[memory]", out, err);
 	free(bytes);
 	return st;
 }
@@ -142,13 +143,14 @@ enum rbsp_status rbsp_images_get(struct rbsp_images *im, struct rbsp_target *t, 
 {
 	struct rbsp_image_entry *bigger;
 	struct rbsp_elf *elf = NULL;
+	enum rbsp_status st;
 
 	for (size_t i = 0; i < im->n; i++) {
 		const struct rbsp_image_entry *e = &im->entry[i];
 
 		if (m->ino ? (e->ino == m->ino && e->dev == m->dev) : (!e->ino && e->start == m->start)) {
 			*out = e->elf;
-			return e->elf ? RBSP_OK : rbsp_fail(err, RBSP_E_NOT_FOUND, "%s could not be opened", m->path);
+			return e->elf ? RBSP_OK : rbsp_fail(err, e->st, "%s could not be opened", m->path);
 		}
 	}
 	if (im->n == im->cap) {
@@ -158,10 +160,10 @@ enum rbsp_status rbsp_images_get(struct rbsp_images *im, struct rbsp_target *t, 
 			return rbsp_fail(err, RBSP_E_NOMEM, "no memory for the table of images");
 		im->entry = bigger;
 	}
-	open_image(t, dir, m, &elf, err);
-	im->entry[im->n++] = (struct rbsp_image_entry){ m->dev, m->ino, m->start, elf };
+	st = open_image(t, dir, m, &elf, err);
+	im->entry[im->n++] = (struct rbsp_image_entry){ m->dev, m->ino, m->start, elf, st };
 	*out = elf;
-	return elf ? RBSP_OK : RBSP_E_NOT_FOUND;
+	return st;
 }
 
 void rbsp_images_fini(struct rbsp_images *im)

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
+#include "base/hash.h"
 #include <zlib.h>
 
 #include "target/tape.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include <uthash.h>
+#include "base/hash.h"
 #include <zlib.h>
 
 #include "base/buf.h"

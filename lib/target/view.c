@@ -64,32 +64,38 @@ static uint64_t word_of(const struct rbsp_capture *c, enum rbsp_range_id id, uin
 	return w;
 }
 
+/* Entry frames: on 2.7 to 3.1 a thread's VM stack lies inside its native stack, right above machine.stack_start. */
+static void plan_entry(struct fill *f, const struct rbsp_view *v)
+{
+	bool inside = v->vm_stack >= v->stack_start && v->vm_stack - v->stack_start < 4096;
+	rbsp_addr at = inside ? v->vm_end : v->stack_start;
+
+	/* Page by page: what lies beyond the stack's end may fault. */
+	for (size_t done = 0; at && done < RBSP_STACK_ENTRY;) {
+		size_t step = 4096 - (at & 4095);
+
+		if (step > RBSP_STACK_ENTRY - done)
+			step = RBSP_STACK_ENTRY - done;
+		if (plan(f, RBSP_RANGE_ENTRY, at, step) < step)
+			return;
+		at += step;
+		done += step;
+	}
+}
+
 /* x86-64 leaf functions may use 128 bytes below sp (the red zone). */
 static void plan_stack(struct fill *f, const struct rbsp_capture_spec *spec, const struct rbsp_view *v)
 {
 	rbsp_addr low = (f->c->regs.sp - 128) & ~(rbsp_addr)7;
 	bool inside = v->stack_start > f->c->regs.sp;
 	size_t want = inside ? v->stack_start - low : RBSP_STACK_PLAIN;
-	rbsp_addr at;
 
 	if (!spec->native || !f->c->regs.sp)
 		return;
 	if (plan(f, RBSP_RANGE_STACK, low, want) < want)
 		f->c->flags |= RBSP_CAP_CUT_STACK;
-	at = low + want;
-	if (!spec->native_full || !inside)
-		return;
-	/* Page by page: what lies beyond the stack's end may fault. */
-	for (size_t extra = 0; extra < RBSP_STACK_ENTRY;) {
-		size_t step = 4096 - (at & 4095);
-
-		if (step > RBSP_STACK_ENTRY - extra)
-			step = RBSP_STACK_ENTRY - extra;
-		if (plan(f, RBSP_RANGE_STACK, at, step) < step)
-			return;
-		at += step;
-		extra += step;
-	}
+	if (spec->native_full && inside)
+		plan_entry(f, v);
 }
 
 static void plan_thread(struct fill *f, const struct rbsp_capture_spec *spec, const struct rbsp_view *v)
@@ -112,8 +118,12 @@ static bool view_holds(const struct rbsp_capture *c, const struct rbsp_capture_s
 	}
 	now.th = word_of(c, RBSP_RANGE_EC, spec->ec_thread);
 	now.stack_start = word_of(c, RBSP_RANGE_EC, spec->ec_stack_start);
+	now.vm_stack = word_of(c, RBSP_RANGE_EC, spec->ec_vm_stack);
+	now.vm_end = now.vm_stack + 8 * word_of(c, RBSP_RANGE_EC, spec->ec_vm_stack_size);
+	if (now.vm_stack != v->vm_stack)
+		now.values = 0;
 	now.nt = spec->nt_size ? word_of(c, RBSP_RANGE_TH, spec->th_nt) : 0;
-	if (now.th == v->th && now.stack_start == v->stack_start && now.nt == v->nt)
+	if (memcmp(&now, v, sizeof(now)) == 0)
 		return true;
 	if (now.th != v->th)
 		now.nt = 0;
@@ -128,6 +138,7 @@ static void read_again(struct fill *f, const struct rbsp_capture_spec *spec, str
 		forget(f, RBSP_RANGE_TH);
 		forget(f, RBSP_RANGE_NT);
 		forget(f, RBSP_RANGE_STACK);
+		forget(f, RBSP_RANGE_ENTRY);
 		f->c->flags &= ~(unsigned)RBSP_CAP_CUT_STACK;
 		plan_thread(f, spec, v);
 		if (v->stack_start)
@@ -142,17 +153,15 @@ static void read_again(struct fill *f, const struct rbsp_capture_spec *spec, str
 static void read_frames(struct fill *f, const struct rbsp_capture_spec *spec, struct rbsp_view *v)
 {
 	struct rbsp_capture *c = f->c;
-	rbsp_addr stack = word_of(c, RBSP_RANGE_EC, spec->ec_vm_stack);
-	uint64_t words = word_of(c, RBSP_RANGE_EC, spec->ec_vm_stack_size);
-	rbsp_addr cfp = word_of(c, RBSP_RANGE_EC, spec->ec_cfp), sp;
+	rbsp_addr stack = v->vm_stack, cfp = word_of(c, RBSP_RANGE_EC, spec->ec_cfp), sp;
 	size_t values, frames;
 
-	if (!stack || words > UINT64_MAX / 16 || cfp < stack || cfp >= stack + 8 * words) {
+	if (!stack || v->vm_end <= stack || cfp < stack || cfp >= v->vm_end) {
 		c->flags |= RBSP_CAP_NO_EC;
 		return;
 	}
-	frames = stack + 8 * words - cfp;
-	values = v->vm_stack == stack ? v->values + 1024 : 4096;
+	frames = v->vm_end - cfp;
+	values = v->values ? v->values + 1024 : 4096;
 	if (values > cfp - stack)
 		values = cfp - stack;
 	if (plan(f, RBSP_RANGE_CFP, cfp, frames) < frames)
@@ -160,7 +169,6 @@ static void read_frames(struct fill *f, const struct rbsp_capture_spec *spec, st
 	plan(f, RBSP_RANGE_VALUES, stack, values);
 	run(f);
 	sp = word_of(c, RBSP_RANGE_CFP, spec->cfp_sp);
-	v->vm_stack = stack;
 	if (sp < stack || sp > cfp)
 		return; /* torn: decoding says so */
 	v->values = (uint32_t)(sp - stack);

@@ -9,11 +9,14 @@ struct rbsp_view {
 	rbsp_addr slot; /* the word that holds its ec, 0: not a Ruby thread */
 	rbsp_addr ec, th, nt;
 	rbsp_addr stack_start; /* upper bound of the native stack */
-	rbsp_addr vm_stack;
+	rbsp_addr vm_stack, vm_end; /* [vm_stack, vm_end) */
 	uint32_t values;       /* bytes of the value stack in use */
 };
 
-/** Native stack read of a thread that has no ec, and the most that `full` reads beyond machine.stack_start. */
+/**
+ * Native stack read of a thread that has no ec, and the most that `full` reads for a thread's entry frames: beyond
+ * machine.stack_start, or beyond the VM stack where that lies inside the native one (threads of 2.7 to 3.1).
+ */
 #define RBSP_STACK_PLAIN (64u << 10)
 #define RBSP_STACK_ENTRY (16u << 10)
 

@@ -61,7 +61,7 @@ def check_lines(t, r, names, lines):
     if lines:
         seen = {re.sub(r":\d+$", "", m) for m in seen}
     t.check(len(seen) >= names - 3, f"{len(seen)} of {names} names are told apart, lines {lines}")
-    t.check(any(len(m) >= 20000 for m in methods), "the longest name is whole")
+    t.check(any(len(m) >= 4000 for m in methods), "the longest name is there, as far as names are read")
     for s in stacks:
         t.quiet(all(f and f == f.strip() for f in s.texts), f"no frame is empty: {s.texts!r}")
         t.quiet(not re.search(r"\s[\d.]+$", s.texts[-1]), f"no leaf ends like a count: {s.texts[-1][-80:]!r}")

@@ -1,2 +1,2 @@
 # The body of a loaded file, for truth.rb.
-say(caller_locations(0)); $read ? $stdin.sysread(1) : (nil until $go)
+say(caller_locations(0)); $read ? $stdin.read(1) : (nil until $go)
