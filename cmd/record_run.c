@@ -109,6 +109,11 @@ static size_t attach_all(struct run *run, int *status)
 	return n;
 }
 
+static bool is_gone(enum rbsp_status st)
+{
+	return st == RBSP_E_GONE || st == RBSP_E_NO_PID;
+}
+
 /*
  * Whether the command may be a Ruby that can be sampled soon. What is read while it execs or boots
  * may be anything: a layout is refused only if it is still wrong after that.
@@ -117,32 +122,34 @@ static bool may_become_ruby(enum rbsp_status st, unsigned tries)
 {
 	if (st == RBSP_E_BOOTING || st == RBSP_E_NOT_RUBY)
 		return true;
-	return tries < BOOT_TRIES &&
-	       (st == RBSP_E_LAYOUT || rbsp_status_next(st) == RBSP_NEXT_DROP_SAMPLE);
+	return tries < BOOT_TRIES && (is_gone(st) || st == RBSP_E_LAYOUT ||
+				      rbsp_status_next(st) == RBSP_NEXT_DROP_SAMPLE);
 }
 
 /* Attach to the command as soon as it is a Ruby. Says why if it never is. */
 static bool attach_command(struct run *run)
 {
 	struct timespec wait = { .tv_nsec = BOOT_WAIT_NS };
+	struct rbsp_err last = { .text = "it was too short" };
 
 	for (unsigned tries = 0; child_lives(&run->child); tries++) {
 		struct rbsp_err err = { 0 };
 
 		if (rbsp_sampler_add(run->sampler, run->child.pid, &err) == RBSP_OK)
 			return true;
-		if (!child_lives(&run->child))
-			break;
 		if (!may_become_ruby(err.status, tries)) {
 			say_attach_failed(run->child.pid, &err);
 			return false;
 		}
+		if (!is_gone(err.status))
+			last = err;
 		/* A shell may exec a Ruby at any time: go on, at ever longer waits. */
 		if (tries >= BOOT_TRIES && wait.tv_nsec < 20 * BOOT_WAIT_NS)
 			wait.tv_nsec += BOOT_WAIT_NS / 4;
 		nanosleep(&wait, NULL);
 	}
-	say("no samples: the command ended before it was a Ruby that could be sampled");
+	say("no samples: the command ended before it was a Ruby that could be sampled: %s",
+	    last.text);
 	return false;
 }
 

@@ -47,7 +47,8 @@ struct rbsp_located {
  * Locate everything in a process. Stops no thread.
  *
  * @return RBSP_OK; RBSP_E_NOT_RUBY; RBSP_E_BOOTING (a Ruby, but its VM is not up: try again later);
- *         RBSP_E_LAYOUT (names the check that failed). Steps are filled in any case; give back with rbsp_located_fini.
+ *         RBSP_E_LAYOUT (names the check that failed); RBSP_E_GONE; RBSP_E_NOMEM; RBSP_E_TAPE.
+ *         Steps are filled in any case; give back with rbsp_located_fini.
  */
 enum rbsp_status rbsp_locate(struct rbsp_target *t, struct rbsp_located *out, struct rbsp_err *err);
 void rbsp_located_fini(struct rbsp_located *l);

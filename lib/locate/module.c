@@ -70,7 +70,8 @@ static enum rbsp_status look(struct rbsp_finder *f, bool named, struct looked *n
 	return RBSP_E_NOT_FOUND;
 }
 
-/** The dynamic linker is mapped, libc not yet, or not even the program itself: it has not started. */
+/** The dynamic linker is mapped, libc not yet, or not even the program itself: it has not started.
+ */
 static bool still_loading(const struct rbsp_maps *maps, size_t images)
 {
 	bool linker = images == 0, libc = false;

@@ -70,8 +70,11 @@ static enum rbsp_status method_of(struct rbsp_ruby *r, uint64_t v, bool local, c
 			*out = m;
 			return RBSP_OK;
 		}
-		if (m->kind != RBSP_IMEMO_SVAR || !local)
+		if (m->kind == RBSP_IMEMO_CREF)
 			return RBSP_OK;
+		/* Anything else was freed or moved since the capture. */
+		if (m->kind != RBSP_IMEMO_SVAR || !local)
+			return RBSP_E_TORN;
 		v = m->word[1];
 	}
 	return RBSP_OK;

@@ -42,7 +42,7 @@ uint32_t rbsp_iseq_line(struct rbsp_ruby *r, const struct rbsp_iseq *q, rbsp_add
 {
 	uint64_t pos;
 	uint32_t index = 1;
-	int32_t line;
+	int32_t line = 0;
 
 	if (!pc)
 		return q->type == RBSP_ISEQ_TOP ? 0 : q->first_line;
@@ -56,8 +56,10 @@ uint32_t rbsp_iseq_line(struct rbsp_ruby *r, const struct rbsp_iseq *q, rbsp_add
 		index = rbsp_succ_lookup(&r->mem, q->succ, pos);
 	if (!index || index > q->n_insns)
 		return 0;
-	if (rbsp_mem_read(&r->mem, q->insns + (index - 1) * (rbsp_addr)r->l->body.insn_stride, &line,
-			  sizeof(line)) != RBSP_OK)
-		return 0;
+	/* 2.7 puts nops without a line behind a block's body: they belong to the line before. */
+	for (; index && !line; index--)
+		if (rbsp_mem_read(&r->mem, q->insns + (index - 1) * (rbsp_addr)r->l->body.insn_stride,
+				  &line, sizeof(line)) != RBSP_OK)
+			return 0;
 	return line > 0 ? (uint32_t)line : 0;
 }

@@ -87,19 +87,48 @@ static bool same_build(struct rbsp_target *t, const struct rbsp_map *m, const st
 	return same;
 }
 
-/* By name, in the target's root and then in ours: only if it is the mapped file. */
+/* From memory, where the file's first bytes are mapped: @p m may be another mapping of it. */
+static enum rbsp_status open_first_mapping(struct rbsp_target *t, const struct rbsp_map *m, struct rbsp_elf **out,
+					   struct rbsp_err *err)
+{
+	struct rbsp_maps maps = { 0 };
+	enum rbsp_status st;
+
+	if (m->offset == 0)
+		return open_memory(t, m, out, err);
+	st = t->ops->maps(t, &maps, err);
+	if (st != RBSP_OK)
+		return st;
+	st = RBSP_E_NOT_FOUND;
+	for (size_t i = 0; i < maps.n && st == RBSP_E_NOT_FOUND; i++) {
+		const struct rbsp_map *first = &maps.map[i];
+
+		if (first->offset == 0 && first->ino == m->ino && first->dev == m->dev && first->start <= m->start)
+			st = open_memory(t, first, out, err);
+	}
+	rbsp_maps_fini(&maps);
+	return st;
+}
+
+/*
+ * By name, in the target's root and then in ours: only if it is the mapped file. The maps of a process in a chroot of
+ * our own mount namespace show paths from our root, so the path of its root is taken off their front.
+ */
 static enum rbsp_status open_named(struct rbsp_target *t, const struct rbsp_map *m, struct rbsp_elf **out)
 {
-	char root[32], path[4400];
-	const char *const where[] = { root, "" };
+	char root[32], chroot[4096], path[4400];
+	ssize_t n;
 
 	snprintf(root, sizeof(root), "/proc/%d/root", t->pid);
-	for (size_t i = 0; i < RBSP_COUNT_OF(where); i++) {
+	n = readlink(root, chroot, sizeof(chroot));
+	if (n <= 1 || (size_t)n >= sizeof(chroot) || strncmp(m->path, chroot, (size_t)n) != 0 || m->path[n] != '/')
+		n = 0;
+	for (int ours = 0; ours < 2; ours++) {
 		struct rbsp_elf *e = NULL;
 		int fd;
 		bool same;
 
-		if ((size_t)snprintf(path, sizeof(path), "%s%s", where[i], m->path) >= sizeof(path))
+		if ((size_t)snprintf(path, sizeof(path), "%s%s", ours ? "" : root, m->path + (ours ? 0 : n)) >= sizeof(path))
 			continue;
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
@@ -131,8 +160,8 @@ static enum rbsp_status open_image(struct rbsp_target *t, int dir, const struct 
 		if (st != RBSP_OK && m->path[0] == '/')
 			st = open_named(t, m, out);
 	}
-	if (st != RBSP_OK && m->offset == 0 && m->read)
-		st = open_memory(t, m, out, err);
+	if (st != RBSP_OK)
+		st = open_first_mapping(t, m, out, err);
 	if (st == RBSP_E_NOT_FOUND)
 		return rbsp_fail(err, st, "%s cannot be opened, neither as a file nor from memory", m->path);
 	return st;

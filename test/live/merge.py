@@ -19,23 +19,24 @@ import gdb
 frame = gdb.newest_frame()
 while frame is not None:
     if frame.type() != gdb.INLINE_FRAME:
-        print("pc", frame.pc())
+        print("pc", frame.pc(), frame.name() or "")
     frame = frame.older()
 print("end")
 """
 
 
 def gdb_walk(test, pid, script):
-    """The program counters of the main thread by gdb, innermost first, without inlined frames."""
+    """(program counter, name) of the main thread by gdb, innermost first, without inlined frames."""
     argv = ["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off",
             "-iex", f"set sysroot {test.ruby.root}", "-iex", "set backtrace past-main on",
             "-iex", "set backtrace past-entry on", os.readlink(f"/proc/{pid}/exe"), "-p", str(pid), "-x", script]
     r = subprocess.run(argv, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False)
     lines = r.stdout.splitlines()
-    pcs = [int(l.split()[1]) for l in lines if l.startswith("pc ")]
-    if "end" not in lines or not pcs:
+    walked = [(int(l.split(" ")[1]), l.split(" ", 2)[2]) for l in lines if l.startswith("pc ")]
+    if "end" not in lines or not walked:
         raise Failed(f"gdb could not walk the stack: {r.stderr[-400:]}")
-    return pcs[:pcs.index(0)] if 0 in pcs else pcs  # below a fiber's first frame gdb invents a frame at 0
+    pcs = [pc for pc, _ in walked]
+    return walked[:pcs.index(0)] if 0 in pcs else walked  # below a fiber's first frame gdb invents one at 0
 
 
 def begins_run(test, frames, i):
@@ -55,30 +56,45 @@ def same_ruby(test, name, ruby, stated):
 def same_native(test, name, dumped, walked, vm_exec):
     """Equal to gdb's; in a fiber only as far as its first frame."""
     if name in IN_FIBER:
-        n = max((i for i, pc in enumerate(walked) if pc == vm_exec), default=0) + 1
-        ok = dumped[:n] == walked[:n] and abs(len(dumped) - len(walked)) <= 3
+        n = max((i for i, (pc, _) in enumerate(walked) if pc == vm_exec), default=0) + 1
+        ok = dumped[:n] == [pc for pc, _ in walked[:n]] and abs(len(dumped) - len(walked)) <= 3
     else:
-        ok = dumped == walked
-    return test.quiet(ok, f"{name}: native frames\n#   gdb    {[hex(a) for a in walked]}\n"
+        ok = dumped == [pc for pc, _ in walked]
+    return test.quiet(ok, f"{name}: native frames\n#   gdb    {[hex(pc) for pc, _ in walked]}\n"
                           f"#   dumped {[hex(a) for a in dumped]}")
 
 
-def runs_lie_right(test, name, frames):
+def runs_lie_right(test, name, frames, walked):
     """Directly under the oldest frame of each run, and nowhere else, lies the rb_vm_exec that carries it."""
     ruby = [f for f in frames if f["kind"] in ("ruby", "cfunc")]
-    interp = [f for f in frames if f["kind"] == "interp"]
-    if not test.quiet(interp, f"{name}: no frames of the interpreter"):
-        return 0
-    vm_exec = interp[-1]["address"]  # the oldest of them: what called it is no part of the interpreter's loop
     firsts = {id(ruby[i]) for i in range(len(ruby)) if ruby[i]["kind"] == "ruby" and begins_run(test, ruby, i)}
+    under = [below for above, below in zip(frames, frames[1:]) if id(above) in firsts]
+    if not test.quiet(len(under) == len(firsts) and under[0]["kind"] == "interp",
+                      f"{name}: there is no frame of the interpreter under each of {len(firsts)} runs"):
+        return 0
+    vm_exec = under[0]["address"]
     wrong = []
     for above, below in zip(frames, frames[1:]):
         if (id(above) in firsts) != (below["kind"] == "interp" and below["address"] == vm_exec):
             wrong.append(f"{above['kind']} {above['name']} over {below['kind']} {below['name']}")
-    count = sum(f["address"] == vm_exec for f in interp)
+    count = sum(pc == int(vm_exec, 16) for pc, _ in walked)
     test.quiet(not wrong and count == len(firsts),
-               f"{name}: {count} frames of rb_vm_exec for {len(firsts)} runs; wrong: {wrong}")
+               f"{name}: {len(firsts)} runs, gdb sees {count} frames of rb_vm_exec; wrong: {wrong}")
+    # That it is rb_vm_exec: by its name where the library has it, else as the oldest frame of the interpreter.
+    names = {n for pc, n in walked if pc == int(vm_exec, 16)} - {""}
+    oldest = [f["address"] for f in frames if f["kind"] == "interp"][-1]
+    test.quiet(names == {"rb_vm_exec"} or (not names and (name in IN_FIBER or oldest == vm_exec)),
+               f"{name}: under the runs lies {names or vm_exec}, the oldest frame of the interpreter is {oldest}")
     return int(vm_exec, 16)
+
+
+def stopped(program):
+    """Whether it stays stopped: after a detach the kernel lets it enter the stop again by itself."""
+    for _ in range(1000):
+        if harness.status_field(program.pid, "State").startswith("T"):
+            return True
+        time.sleep(0.001)
+    return False
 
 
 def one_stop(test, name, program, script):
@@ -86,16 +102,15 @@ def one_stop(test, name, program, script):
     program.wait_cpu(1_000_000)
     time.sleep(0.002)
     program.signal(signal.SIGSTOP)
-    for _ in range(1000):
-        if harness.status_field(program.pid, "State").startswith("T"):
-            break
-        time.sleep(0.001)
+    if not stopped(program):
+        raise Failed(f"{name}: SIGSTOP does not stop it")
+    spent = program.cpu_ns()
     doc = test.dump(program.pid, "-n", "full", "--interp", "--labels=ruby")
-    test.quiet(harness.status_field(program.pid, "State").startswith("T"), f"{name}: the dump set it running")
+    test.quiet(stopped(program) and program.cpu_ns() - spent < 1_000_000, f"{name}: the dump set it running")
     frames = [t for t in doc["threads"] if t["tid"] == program.pid][0]["frames"]
     walked = gdb_walk(test, program.pid, script)
     same_ruby(test, name, [f for f in frames if f["kind"] in ("ruby", "cfunc")], stated)
-    vm_exec = runs_lie_right(test, name, frames)
+    vm_exec = runs_lie_right(test, name, frames, walked)
     dumped = [int(f["address"], 16) for f in frames if f["address"]]
     same_native(test, name, dumped, walked, vm_exec)
     program.signal(signal.SIGUSR1)

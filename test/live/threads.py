@@ -35,23 +35,25 @@ def check(test, what, stacks):
             by_tid.setdefault(s.tid, set()).add(o)
     shared = {t: sorted(o) for t, o in by_tid.items() if len(o) > 1}
     test.check(not shared, f"{what}: no native thread shows two owners: {shared or len(by_tid)}")
-    seen = set().union(*by_tid.values()) if by_tid else set()
-    want = {str(k) for k in range(WORKERS)} | {"passing"}
-    test.check(seen == want, f"{what}: all owners were seen: {len(seen)} of {len(want)}")
     known = sum(s.count for s in stacks if owners(s))
     test.check(known > 0.5 * n or "-i" in what, f"{what}: {known} of {n} samples are of a known owner")
-    return n
+    return n, set().union(*by_tid.values()) if by_tid else set()
 
 
 def body(test):
     program = test.start("threads.rb", WORKERS)
     program.line()
     program.wait_cpu(300_000_000)
-    wanted = test.count(10_000)
-    total = 0
+    wanted = test.count(10_000, 2_000)
+    total, seen = 0, set()
     for what, options, part in (("running threads", ("-n", "leaf"), 0.5), ("with -i", ("-i", "-n", "off"), 0.5)):
-        r = test.record(program.pid, "-t", "-r", 997, "--count", int(wanted * part), "-d", 60, *options)
-        total += check(test, what, r.folded())
+        r = test.record(program.pid, "-t", "-r", 499, "--count", int(wanted * part), "-d", 60, *options)
+        n, owning = check(test, what, r.folded())
+        total += n
+        seen |= owning
+    missing = {str(k) for k in range(WORKERS)} | {"passing"}
+    missing -= seen
+    test.check(not missing, f"all owners were seen, missing: {sorted(missing) or 'none'}")
     test.check(total >= wanted, f"{total} samples in all, wanted {wanted}")
     test.check(program.alive(), "the program still runs")
 

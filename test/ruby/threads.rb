@@ -27,7 +27,7 @@ count.times do |k|
 
       def work_#{k}
         loop do
-          200.times { outer_#{k} }
+          10.times { outer_#{k} }
           sleep 0.001
         end
       end
