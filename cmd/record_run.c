@@ -189,46 +189,6 @@ static enum rbsp_status write_profile(struct run *run, struct rbsp_err *err)
 	return RBSP_OK;
 }
 
-static enum rbsp_status ignore_sample(struct rbsp_sink *self, const struct rbsp_sample *s)
-{
-	(void)self;
-	(void)s;
-	return RBSP_OK;
-}
-
-static enum rbsp_status ignore_end(struct rbsp_sink *self, struct rbsp_err *err)
-{
-	(void)self;
-	(void)err;
-	return RBSP_OK;
-}
-
-static void ignore_free(struct rbsp_sink *self)
-{
-	(void)self;
-}
-
-static const struct rbsp_sink_ops ignore_ops = { ignore_sample, ignore_end, ignore_free };
-
-/* A tape is good if everything that reading it again asks for is on it. */
-static enum rbsp_status check_tape(const struct record *r, struct rbsp_err *err)
-{
-	struct rbsp_sampler_options o = r->sampler;
-	struct rbsp_frames *frames = rbsp_frames_new();
-	struct rbsp_sampler_stats stats;
-	struct rbsp_sink sink = { &ignore_ops };
-	enum rbsp_status st;
-
-	if (!frames) {
-		err->status = RBSP_E_NOMEM;
-		return RBSP_E_NOMEM;
-	}
-	o.tape = NULL;
-	st = rbsp_tape_replay(r->sampler.tape, &o, frames, &sink, &stats, err);
-	rbsp_frames_free(frames);
-	return st;
-}
-
 static int say_no_samples(const struct run *run)
 {
 	if (run->stats.due)
@@ -260,11 +220,6 @@ static int sample_and_write(struct run *run)
 	stop_forget();
 	rbsp_sampler_free(run->sampler);
 	run->sampler = NULL;
-	if (run->r->sampler.tape && !status) {
-		err = (struct rbsp_err){ 0 };
-		if (check_tape(run->r, &err) != RBSP_OK)
-			status = say_failed(&err);
-	}
 	if (!run->stats.samples && !status && !stop_unread())
 		status = say_no_samples(run);
 	if (run->r->target.verbose > 0)

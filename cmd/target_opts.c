@@ -43,8 +43,10 @@ static void add_pid(struct target_opts *o, const struct argp_state *state, const
 			return;
 	}
 	p = realloc(o->pid, (o->n + 1) * sizeof(*p));
-	if (!p)
+	if (!p) {
 		argp_failure(state, EXIT_OTHER, 0, "out of memory");
+		return;
+	}
 	o->pid = p;
 	o->pid[o->n++] = (int)pid;
 }

@@ -173,6 +173,26 @@ enum rbsp_status rbsp_schedstat_parse(const char *text, size_t n, struct rbsp_sc
 	return RBSP_OK;
 }
 
+enum rbsp_status rbsp_exec_start_parse(const char *text, size_t n, uint64_t *ns)
+{
+	static const char key[] = "se.exec_start";
+	const char *at = memmem(text, n, key, sizeof(key) - 1);
+	struct rbsp_scan s = { at, text + n };
+	uint64_t ms, rest;
+
+	if (!at)
+		return RBSP_E_FORMAT;
+	s.p += sizeof(key) - 1;
+	rbsp_scan_blanks(&s);
+	rbsp_scan_char(&s, ':');
+	rbsp_scan_blanks(&s);
+	/* the kernel prints six digits behind the dot: SPLIT_NS in kernel/sched/debug.c */
+	if (!rbsp_scan_u64(&s, 10, &ms) || !rbsp_scan_char(&s, '.') || !rbsp_scan_u64(&s, 10, &rest))
+		return RBSP_E_FORMAT;
+	*ns = ms * 1000000 + rest;
+	return RBSP_OK;
+}
+
 static bool scan_hex_word(struct rbsp_scan *s, uint64_t *out)
 {
 	return rbsp_scan_char(s, ' ') && rbsp_scan_char(s, '0') && rbsp_scan_char(s, 'x') &&

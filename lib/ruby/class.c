@@ -1,7 +1,6 @@
 /* Class paths: what stands in front of a method's name. */
 #include "ruby/internal.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -129,25 +128,10 @@ static enum rbsp_status read_ivars(struct rbsp_ruby *r, const struct klass *k, u
 	return RBSP_OK;
 }
 
-char *rbsp_path_plain(const char *path)
-{
-	char *out = malloc(strlen(path) + 1), *to = out;
-
-	if (!out)
-		return NULL;
-	while (*path) {
-		if (!strncmp(path, ":0x", 3) && isxdigit((unsigned char)path[3])) {
-			path += 3;
-			path += strspn(path, "0123456789abcdef");
-		} else {
-			*to++ = *path++;
-		}
-	}
-	*to = 0;
-	return out;
-}
-
-/* The stored path of a class; NULL: it has no name. */
+/*
+ * The stored path of a class; NULL: it has no name. "#<Class:0x00007f12>::Foo", the path under a class without a
+ * name, is none: not all versions keep it, and it has an address in it.
+ */
 static enum rbsp_status stored_path(struct rbsp_ruby *r, const struct klass *k, char **path, bool *permanent)
 {
 	const struct rbsp_layout *l = r->l;
@@ -180,10 +164,11 @@ static enum rbsp_status stored_path(struct rbsp_ruby *r, const struct klass *k, 
 	st = rbsp_object_text(&r->mem, l, str, &text);
 	if (st != RBSP_OK)
 		return st;
-	*path = *permanent ? text : rbsp_path_plain(text);
-	if (!*permanent)
+	if (!*permanent && !strncmp(text, "#<", 2))
 		free(text);
-	return *path ? RBSP_OK : RBSP_E_NOMEM;
+	else
+		*path = text;
+	return RBSP_OK;
 }
 
 /* object.c, rb_class_real: past singletons and included modules. */

@@ -340,5 +340,7 @@ enum rbsp_status rbsp_ruby_decode(struct rbsp_ruby *r, const struct rbsp_capture
 	}
 	last->n = n;
 	last->epoch = r->epoch_checked ? r->store_epoch : r->epoch;
-	return emit(r, last, cfps->addr, out) ? RBSP_OK : RBSP_E_NOMEM;
+	if (!emit(r, last, cfps->addr, out))
+		return RBSP_E_NOMEM;
+	return r->mem.tape_short ? RBSP_E_TAPE : RBSP_OK;
 }

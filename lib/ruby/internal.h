@@ -13,7 +13,7 @@ enum {
 	RBSP_SUPER_MAX = 64,     /* superclasses on the way to a real class */
 	RBSP_IVARS_MAX = 1024,   /* internal ivars of one class */
 	RBSP_LIST_MAX = 100000,  /* nodes of a list, constants of a program */
-	RBSP_CACHE_MAX = 200000, /* entries of a cache before it is emptied */
+	RBSP_CACHE_MAX = 60000,  /* entries of a cache before it is emptied */
 	RBSP_STACKS_MAX = 128,   /* VM stacks whose last frames are kept */
 	RBSP_PAGES_MAX = 8192,   /* pages read for one decoding */
 };
@@ -220,8 +220,6 @@ void rbsp_ments_free(struct rbsp_ruby *r);
 /* class.c */
 /** What stands in front of the methods of a class; path is malloc'ed, NULL: not found. */
 enum rbsp_status rbsp_class_owner(struct rbsp_ruby *r, rbsp_addr klass, struct rbsp_owner *out);
-/** A copy of a class path without the addresses in it: "#<Class:0x00007f12>::Foo" is "#<Class>::Foo". malloc'ed. */
-char *rbsp_path_plain(const char *path);
 void rbsp_class_free(struct rbsp_ruby *r);
 
 /* constants.c */

@@ -21,6 +21,7 @@ struct rbsp_layout {
 	struct {
 		uint16_t node;   /* list node in the VM's or ractor's thread list */
 		uint16_t ractor, vm, ec, status, name, blocking_region, unblock_func;
+		uint16_t name_plain; /* name in a Ruby built with plain setjmp (<= 3.0), else RBSP_NONE */
 		uint16_t pthread; /* pthread_t in the thread itself (<= 3.1), else RBSP_NONE */
 		uint16_t nt;      /* rb_native_thread * (3.2+), else RBSP_NONE */
 		uint16_t self;    /* the Thread object */

@@ -32,6 +32,7 @@ void rbsp_mem_begin(struct rbsp_mem *m, unsigned budget)
 	m->serial++;
 	m->reads = 0;
 	m->budget = budget;
+	m->tape_short = false;
 }
 
 static struct rbsp_mem_page *slot_of(struct rbsp_mem *m, rbsp_addr page)
@@ -54,6 +55,7 @@ static enum rbsp_status page_at(struct rbsp_mem *m, rbsp_addr page, const unsign
 	m->reads++;
 	p->addr = 0;
 	st = rbsp_read(m->target, page, p->byte, PAGE);
+	m->tape_short |= st == RBSP_E_TAPE;
 	if (st != RBSP_OK)
 		return st;
 	p->addr = page;

@@ -10,6 +10,7 @@ struct rbsp_mem {
 	struct rbsp_mem_page *page; /* RBSP_MEM_PAGES slots; NULL: no cache, every read goes to the target */
 	uint32_t serial;            /* of this decoding: older pages do not count */
 	unsigned reads, budget;
+	bool tape_short; /* a tape lacked what was read in this decoding */
 };
 
 /** @p target is borrowed. @return RBSP_E_NOMEM */

@@ -172,14 +172,25 @@ rbsp_frame_id rbsp_ruby_gc(struct rbsp_ruby *r, const struct rbsp_capture *cap)
 
 enum rbsp_status rbsp_ruby_thread_name(struct rbsp_ruby *r, rbsp_addr th, char *buf, size_t cap)
 {
-	rbsp_addr name;
-	size_t len;
-	enum rbsp_status st = rbsp_read_word(r->target, th + r->l->th.name, &name);
+	const uint16_t at[] = { r->l->th.name, r->l->th.name_plain };
+	enum rbsp_status st = RBSP_E_RANGE;
 
 	if (!cap)
-		return RBSP_E_RANGE;
+		return st;
 	buf[0] = 0;
-	if (st != RBSP_OK || !rbsp_is_object(name))
-		return st; /* nil */
-	return rbsp_ruby_string(r->target, r->l, name, buf, cap, &len);
+	/* The word is a String or nil; where it is neither, this Ruby was built the other way. */
+	for (size_t i = 0; i < RBSP_COUNT_OF(at) && at[i] != RBSP_NONE; i++) {
+		rbsp_addr name;
+		size_t len;
+
+		st = rbsp_read_word(r->target, th + at[i], &name);
+		if (st == RBSP_OK && name == r->l->qnil)
+			return RBSP_OK;
+		if (st == RBSP_OK)
+			st = rbsp_ruby_string(r->target, r->l, name, buf, cap, &len);
+		if (st == RBSP_OK)
+			return RBSP_OK;
+		buf[0] = 0;
+	}
+	return st;
 }

@@ -32,8 +32,12 @@ struct rbsp_due {
 	struct rbsp_proc_syscall call; /* where it is blocked */
 	uint64_t interrupt_ns;
 	bool blocked; /* not running: read without a stop */
+	bool queued;  /* woken, but on no cpu at the tick */
 	bool done;    /* captured, lost, or given up */
 };
+
+/* A thread that slept within this time may be on its way back to a cpu at a tick. */
+#define RBSP_SLEEPY_NS 1000000000u
 
 /* Threads that one tick may ask for. */
 #define RBSP_DUE_MAX 32768u
@@ -55,6 +59,8 @@ struct rbsp_tracer {
 	_Atomic uint64_t waits_ns; /* since when it waits for stops, 0: it does not */
 	_Atomic bool pressed;      /* the deadline has passed */
 	uint64_t woken_ns;         /* when it last woke the decoder */
+	int sched;                 /* descriptor of its own /proc/thread-self/sched */
+	_Atomic uint64_t on_cpu_ns; /* when it came on its cpu for this tick, by the scheduler's clock; 0: nobody asks */
 	struct rbsp_due *due;      /* what the tick at hand asks for */
 	size_t n_due;
 	struct rbsp_ring ring;
@@ -73,6 +79,7 @@ struct rbsp_sampler {
 	_Atomic uint64_t claimed; /* ticks below were taken */
 	_Atomic uint64_t issued;  /* ticks below have their INTERRUPTs out */
 	_Atomic bool owned;       /* somebody owns the tick: a tracer that looks who is due, or the decoder changing a table */
+	_Atomic uint64_t slept_ns; /* the last tick at which a thread of a target was seen blocked */
 	_Atomic bool stopping;    /* asked to end */
 	_Atomic bool closing;     /* tracers must end */
 	_Atomic bool realtime;    /* real-time priority was granted */
@@ -110,7 +117,7 @@ void rbsp_tracers_stop(struct rbsp_sampler *s);
 void rbsp_tracers_free(struct rbsp_sampler *s);
 
 /** Find who is due at this tick and interrupt those that run: t->due. The caller owns the tick. */
-void rbsp_due_issue(struct rbsp_tracer *t);
+void rbsp_due_issue(struct rbsp_tracer *t, uint64_t tick_ns);
 /** A free event for a due thread, its times filled in, which settles it; NULL: the decoder is behind (counted). */
 struct rbsp_event *rbsp_due_event(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns, size_t *room);
 /** Hand an event to the decoder. */

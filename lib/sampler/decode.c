@@ -186,6 +186,11 @@ static rbsp_frame_id named_frame(struct rbsp_decoder *d, enum rbsp_frame_kind ki
 	return rbsp_frames_intern(d->frames, &f);
 }
 
+static bool is_waiting(enum rbsp_thread_state s)
+{
+	return s != RBSP_STATE_RUNNING && s != RBSP_STATE_NATIVE && s != RBSP_STATE_UNKNOWN;
+}
+
 static rbsp_frame_id state_frame(struct rbsp_decoder *d, const struct rbsp_capture *c, enum rbsp_thread_state state)
 {
 	const char *call = rbsp_syscall_name(c->syscall);
@@ -305,6 +310,8 @@ enum rbsp_status rbsp_decode(struct rbsp_decoder *d, struct rbsp_proc *p, const 
 			return st;
 		out->th = c->range[RBSP_RANGE_TH].addr;
 		out->state = rbsp_ruby_state(p->ruby, c, &out->owner);
+		if (is_waiting(out->state) && !(c->flags & (RBSP_CAP_BLOCKED | RBSP_CAP_QUEUED)))
+			out->state = RBSP_STATE_NATIVE; /* on its way into the wait, or out of it: it uses a cpu */
 		leaf[0] = rbsp_ruby_gc(p->ruby, c);
 		leaf[1] = state_frame(d, c, out->state);
 	} else if (st != RBSP_E_NOT_FOUND) {

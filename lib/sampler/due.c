@@ -53,6 +53,39 @@ void rbsp_due_lose(struct rbsp_due *d, _Atomic uint64_t *why)
 	atomic_store(&d->entry->held, false);
 }
 
+/* Between a thread's leaving a cpu and a tracer's coming on it. */
+#define SWITCH_NS 25000
+
+static bool is_near(uint64_t a, uint64_t b)
+{
+	int64_t d = (int64_t)(a - b);
+
+	return d < SWITCH_NS && d > -SWITCH_NS;
+}
+
+/*
+ * What a tick preempted left its cpu at the very instant at which a tracer came on it; a thread that was woken and
+ * waits for a cpu left its own earlier, when it fell asleep. That wait, 20-50 us after each lock or call, is no time
+ * of what it will do next. The scheduler's clock is each cpu's own (stolen time is taken off), so the instant is
+ * looked for among all tracers'.
+ */
+static bool is_queued(struct rbsp_tracer *t, const struct rbsp_entry *e, uint64_t tick_ns)
+{
+	struct rbsp_sampler *s = t->s;
+	uint64_t left_ns;
+
+	if (!e->slept_ns || tick_ns - e->slept_ns > RBSP_SLEEPY_NS)
+		return false;
+	if (!t->on_cpu_ns || !rbsp_entry_on_cpu(e, &left_ns))
+		return false; /* from the next tick on, or the kernel does not tell */
+	for (size_t k = 0; k < RBSP_CPUS; k++) {
+		if (atomic_load_explicit(&s->tracer[k].active, memory_order_relaxed) &&
+		    is_near(left_ns, atomic_load_explicit(&s->tracer[k].on_cpu_ns, memory_order_relaxed)))
+			return false;
+	}
+	return true;
+}
+
 static void interrupt(struct rbsp_sampler *s, struct rbsp_due *d)
 {
 	enum rbsp_status st;
@@ -69,7 +102,7 @@ static void interrupt(struct rbsp_sampler *s, struct rbsp_due *d)
 		atomic_store_explicit(&s->counts.traced_tid, d->entry->tid, memory_order_relaxed);
 }
 
-static void consider(struct rbsp_tracer *t, struct rbsp_entry *e, bool owner)
+static void consider(struct rbsp_tracer *t, struct rbsp_entry *e, bool owner, uint64_t tick_ns)
 {
 	struct rbsp_sampler *s = t->s;
 	struct rbsp_due *d = &t->due[t->n_due];
@@ -84,16 +117,20 @@ static void consider(struct rbsp_tracer *t, struct rbsp_entry *e, bool owner)
 	*d = (struct rbsp_due){ .entry = e };
 	if (t->n_due + 1 >= RBSP_DUE_MAX || !look(e, d, owner || s->opt.idle))
 		return;
+	if (d->blocked)
+		s->slept_ns = e->slept_ns = tick_ns;
 	if (d->blocked && !owner && !(s->opt.idle && e->view.slot))
 		return;
 	if (!e->view.slot && !e->proc->spec.native)
 		return; /* no Ruby frames, and native ones are not asked for */
 	t->n_due++;
-	if (!d->blocked)
-		interrupt(s, d);
+	if (d->blocked)
+		return;
+	d->queued = is_queued(t, e, tick_ns);
+	interrupt(s, d);
 }
 
-void rbsp_due_issue(struct rbsp_tracer *t)
+void rbsp_due_issue(struct rbsp_tracer *t, uint64_t tick_ns)
 {
 	struct rbsp_sampler *s = t->s;
 
@@ -103,10 +140,10 @@ void rbsp_due_issue(struct rbsp_tracer *t)
 		struct rbsp_entry *owner = p->ended ? NULL : find_owner(p);
 
 		if (owner)
-			consider(t, owner, true);
+			consider(t, owner, true, tick_ns);
 		for (size_t k = 0; k < p->n && !p->ended && !s->opt.gvl_only; k++) {
 			if (p->entry[k] != owner)
-				consider(t, p->entry[k], false);
+				consider(t, p->entry[k], false, tick_ns);
 		}
 	}
 	rbsp_count(&s->counts.due, t->n_due);

@@ -131,6 +131,8 @@ static void entry_free(struct rbsp_entry *e)
 		close(e->schedstat);
 	if (e->syscall >= 0)
 		close(e->syscall);
+	if (e->sched >= 0)
+		close(e->sched);
 	free(e->stack);
 	free(e);
 }
@@ -213,6 +215,7 @@ static struct rbsp_entry *entry_new(struct rbsp_proc *p, int tid)
 	e->proc = p;
 	e->schedstat = open_task_file(p->info.pid, tid, "schedstat");
 	e->syscall = open_task_file(p->info.pid, tid, "syscall");
+	e->sched = open_task_file(p->info.pid, tid, "sched");
 	if (e->schedstat < 0) {
 		entry_free(e);
 		return NULL;
@@ -315,6 +318,19 @@ bool rbsp_entry_schedstat(const struct rbsp_entry *e, struct rbsp_schedstat *out
 	ssize_t n = pread(e->schedstat, text, sizeof(text) - 1, 0);
 
 	return n > 0 && rbsp_schedstat_parse(text, (size_t)n, out) == RBSP_OK;
+}
+
+bool rbsp_self_on_cpu(int fd, uint64_t *ns)
+{
+	char text[384]; /* the figure stands in the third line, behind the task's name */
+	ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text), 0);
+
+	return n > 0 && rbsp_exec_start_parse(text, (size_t)n, ns) == RBSP_OK;
+}
+
+bool rbsp_entry_on_cpu(const struct rbsp_entry *e, uint64_t *ns)
+{
+	return rbsp_self_on_cpu(e->sched, ns);
 }
 
 bool rbsp_entry_syscall(const struct rbsp_entry *e, struct rbsp_proc_syscall *out)

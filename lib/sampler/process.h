@@ -18,11 +18,12 @@ struct rbsp_proc;
 struct rbsp_entry {
 	int tid;
 	struct rbsp_proc *proc;
-	int schedstat, syscall; /* descriptors of /proc/PID/task/TID/..., kept open */
+	int schedstat, syscall, sched; /* descriptors of /proc/PID/task/TID/..., kept open */
 	rbsp_addr tp;           /* thread pointer, 0: unknown */
 	struct rbsp_view view;
 	struct rbsp_schedstat base; /* when it was last seen blocked */
 	bool blocked;           /* it was seen blocked when base was set */
+	uint64_t slept_ns;      /* tick at which it was last seen blocked, 0: never */
 	bool read;              /* its stack was read since it last ran */
 	uint64_t tick_ns;       /* its last tick */
 	_Atomic bool held;      /* a tracer waits for its stop: until then nobody else touches what stands above */
@@ -92,6 +93,10 @@ uint64_t rbsp_proc_cpu_ns(const struct rbsp_proc *p);
 
 /** pread and parse an entry's schedstat; @return false: the thread is gone. */
 bool rbsp_entry_schedstat(const struct rbsp_entry *e, struct rbsp_schedstat *out);
+/** When an entry's thread was last on a cpu, see rbsp_exec_start_parse. @return false: gone, or the kernel does not tell. */
+bool rbsp_entry_on_cpu(const struct rbsp_entry *e, uint64_t *ns);
+/** The same for the calling thread, whose /proc/thread-self/sched is open as @p fd: when it came on its cpu. */
+bool rbsp_self_on_cpu(int fd, uint64_t *ns);
 /** pread and parse an entry's syscall file; @return false: gone, or not permitted. */
 bool rbsp_entry_syscall(const struct rbsp_entry *e, struct rbsp_proc_syscall *out);
 

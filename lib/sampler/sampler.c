@@ -256,7 +256,7 @@ static bool is_asked_for(const struct rbsp_sampler *s, const struct rbsp_event *
 
 	if (s->opt.gvl_only)
 		return owner;
-	if (s->opt.idle || owner)
+	if (s->opt.idle || d->state == RBSP_STATE_RUNNING)
 		return true;
 	return (d->state == RBSP_STATE_NATIVE || d->state == RBSP_STATE_UNKNOWN) && !(ev->cap.flags & RBSP_CAP_QUEUED);
 }

@@ -1,5 +1,6 @@
 /* Tracer threads: asleep to the same instants, one on each cpu that a target uses. */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -106,12 +107,23 @@ static bool sleep_to(struct rbsp_sampler *s, uint64_t at_ns)
 	return false;
 }
 
+/* Say that this cpu is held from tick i on, and, where somebody will ask, since when. */
+static void come(struct rbsp_tracer *t, uint64_t i)
+{
+	uint64_t slept = atomic_load_explicit(&t->s->slept_ns, memory_order_relaxed), ns = 0;
+
+	if (slept && rbsp_tick_ns(&t->s->ticks, i) - slept < RBSP_SLEEPY_NS)
+		rbsp_self_on_cpu(t->sched, &ns);
+	atomic_store_explicit(&t->on_cpu_ns, ns, memory_order_relaxed);
+	atomic_store_explicit(&t->holds, i + 1, memory_order_release);
+}
+
 /* Keep this cpu until the INTERRUPTs of tick i are out: what was preempted here does not run on before. */
 static void hold(struct rbsp_tracer *t, uint64_t i)
 {
 	uint64_t until = rbsp_now_ns() + HOLD_NS;
 
-	atomic_store_explicit(&t->holds, i + 1, memory_order_release);
+	come(t, i);
 	while (atomic_load_explicit(&t->s->issued, memory_order_acquire) <= i && rbsp_now_ns() < until)
 		relax();
 }
@@ -166,7 +178,7 @@ static void run_tick(struct rbsp_tracer *t, uint64_t i, bool on_time)
 		s->first_ns = at;
 	s->last_ns = at;
 	rbsp_count(&s->counts.ticks, 1);
-	rbsp_due_issue(t);
+	rbsp_due_issue(t, at);
 	atomic_store(&t->away, true);
 	atomic_store_explicit(&s->issued, i + 1, memory_order_release);
 	rbsp_due_read_blocked(t, at);
@@ -207,7 +219,7 @@ static void on_tick(struct rbsp_tracer *t, uint64_t i)
 			continue;
 		if (claimed < i)
 			miss(s, i - claimed);
-		atomic_store_explicit(&t->holds, i + 1, memory_order_release);
+		come(t, i);
 		if (own_tick(s, &on_time)) {
 			run_tick(t, i, on_time);
 		} else {
@@ -227,6 +239,7 @@ static void *tracer_main(void *arg)
 
 	pin(t->cpu);
 	set_priority(s);
+	t->sched = open("/proc/thread-self/sched", O_RDONLY | O_CLOEXEC);
 	i = rbsp_tick_after(&s->ticks, rbsp_now_ns());
 	while (!atomic_load(&s->closing)) {
 		uint64_t now;
@@ -244,6 +257,8 @@ static void *tracer_main(void *arg)
 		now = rbsp_tick_after(&s->ticks, rbsp_now_ns());
 		i = now > i ? now : i + 1;
 	}
+	if (t->sched >= 0)
+		close(t->sched);
 	return NULL; /* what this thread still traces runs on: the end of a tracer detaches without a stop */
 }
 

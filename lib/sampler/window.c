@@ -53,10 +53,14 @@ static uint64_t window_ns(const struct rbsp_due *d, const struct rbsp_schedstat 
 	return waited < all ? all - waited : 0;
 }
 
-/* At the tick it was not on a cpu, if it had waited for one since before the tick: the wait ended at its stop. */
-static bool was_queued(const struct rbsp_due *d, const struct rbsp_schedstat *now, uint64_t resumed_ns, uint64_t tick_ns)
+/* Woken, but not yet back on a cpu at the tick: it is as if it were still in the call that it slept in. */
+static void note_queued(struct rbsp_capture *c)
 {
-	return now->wait_ns - d->before.wait_ns > resumed_ns - tick_ns;
+	c->flags |= RBSP_CAP_QUEUED;
+	if (c->regs.call >= 0) {
+		c->flags |= RBSP_CAP_BLOCKED;
+		c->syscall = c->regs.call;
+	}
 }
 
 static void take(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns, int signal, bool exact)
@@ -75,8 +79,8 @@ static void take(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns, in
 	count_window(s, window_ns(d, &now, k.resumed_ns));
 	if (!ev)
 		return; /* counted as `decoder behind` */
-	if (was_queued(d, &now, k.resumed_ns, tick_ns))
-		ev->cap.flags |= RBSP_CAP_QUEUED;
+	if (d->queued)
+		note_queued(&ev->cap);
 	ev->cap.cpu_ns = now.run_ns;
 	ev->cap.window_ns = window_ns(d, &now, k.resumed_ns);
 	d->entry->tp = ev->cap.regs.tp;

@@ -47,13 +47,14 @@ enum rbsp_status rbsp_trace_regs(int tid, struct rbsp_regs *out)
 		.pc = u.rip,
 		.sp = u.rsp,
 		.tp = u.fs_base,
+		.call = (int64_t)u.orig_rax, /* -1 where an interrupt or exception led into the kernel */
 	};
 	return RBSP_OK;
 }
 
 void rbsp_regs_of_sp_pc(struct rbsp_regs *out, rbsp_addr sp, rbsp_addr pc)
 {
-	*out = (struct rbsp_regs){ .known = 1u << 7 | 1u << 16, .pc = pc, .sp = sp };
+	*out = (struct rbsp_regs){ .known = 1u << 7 | 1u << 16, .pc = pc, .sp = sp, .call = -1 };
 	out->r[7] = sp;
 	out->r[16] = pc;
 }
@@ -63,17 +64,23 @@ void rbsp_regs_of_sp_pc(struct rbsp_regs *out, rbsp_addr sp, rbsp_addr pc)
 #ifndef NT_ARM_TLS
 #define NT_ARM_TLS 0x401
 #endif
+#ifndef NT_ARM_SYSTEM_CALL
+#define NT_ARM_SYSTEM_CALL 0x404
+#endif
 
 enum rbsp_status rbsp_trace_regs(int tid, struct rbsp_regs *out)
 {
 	struct user_regs_struct u;
 	uint64_t tp = 0;
-	struct iovec io = { &u, sizeof(u) }, tls = { &tp, sizeof(tp) };
+	int call = -1;
+	struct iovec io = { &u, sizeof(u) }, tls = { &tp, sizeof(tp) }, nr = { &call, sizeof(call) };
 
 	if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &io) != 0 ||
 	    ptrace(PTRACE_GETREGSET, tid, (void *)NT_ARM_TLS, &tls) != 0)
 		return of_errno();
-	*out = (struct rbsp_regs){ .known = (UINT64_C(1) << RBSP_REGS) - 1, .pc = u.pc, .sp = u.sp, .tp = tp };
+	*out = (struct rbsp_regs){ .known = (UINT64_C(1) << RBSP_REGS) - 1, .pc = u.pc, .sp = u.sp, .tp = tp, .call = -1 };
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_ARM_SYSTEM_CALL, &nr) == 0)
+		out->call = call;
 	memcpy(out->r, u.regs, 31 * sizeof(u.regs[0]));
 	out->r[31] = u.sp;
 	out->r[32] = u.pc;
@@ -82,7 +89,7 @@ enum rbsp_status rbsp_trace_regs(int tid, struct rbsp_regs *out)
 
 void rbsp_regs_of_sp_pc(struct rbsp_regs *out, rbsp_addr sp, rbsp_addr pc)
 {
-	*out = (struct rbsp_regs){ .known = UINT64_C(3) << 31, .pc = pc, .sp = sp };
+	*out = (struct rbsp_regs){ .known = UINT64_C(3) << 31, .pc = pc, .sp = sp, .call = -1 };
 	out->r[31] = sp;
 	out->r[32] = pc;
 }

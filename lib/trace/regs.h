@@ -12,6 +12,7 @@ struct rbsp_regs {
 	uint64_t known; /* bit i: r[i] was read; a thread read without a stop knows sp and pc only */
 	rbsp_addr pc, sp;
 	rbsp_addr tp; /* thread pointer: fs_base, TPIDR_EL0; 0: unknown */
+	int64_t call; /* number of the system call it is in, -1: in none */
 };
 
 /** Set pc and sp alone, as /proc/TID/syscall tells them. */

@@ -110,7 +110,7 @@ def inheritance(t):
         r = Run(t, "-q", "-o", "/dev/null", "--", "sh", "-c", f"cd / && exec {sys.executable} -c '{STATE}'", data=b"in\n", setup=setup)
         got = json.loads(r.out or "{}")
         for key in want:
-            t.check(got.get(key) == want[key], f"{name}: {key}: {want[key]}; got {got.get(key)}")
+            t.check(got.get(key) == want[key], f"{name}: {key}: {want[key]!r}; got {got.get(key)!r}")
 
 
 def signals(t):

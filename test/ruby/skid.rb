@@ -1,16 +1,18 @@
 # Compute that alternates with system calls or page faults in short periods, on some threads; states the true shares.
 # usage: skid.rb stat|fault PERIOD_US THREADS
 #
-# How it knows the truth: EVERY round is timed by the thread's own cpu clock, for a thread that loses the GVL in a call
-# may burn a hundred rounds' worth there, once in a thousand rounds: a sample of the rounds says nothing. The readings
-# belong to neither part. What a reading adds to a part (from the instant that one reading returns to the
-# instant of the next: the cost of one reading) is measured all the time, by two readings in a row in each 16th round,
-# and taken off. The collector never runs inside a part: it is off, and is started by hand between rounds.
+# How it knows the truth. The thread's own cpu clock is a system call of 0.6 us: read in every round it would bend a
+# period of 25 us. Read in some rounds only, it says nothing: a thread that loses the GVL in a call may burn a hundred
+# rounds' worth there, once in a thousand rounds. So every part of every round is timed by the wall clock, 0.05 us
+# without entering the kernel. A part of usual length is cpu time as it is. After a longer one (the thread waited,
+# or was taken off its cpu) the thread's cpu clock is read: what it gained since its last reading, less the usual parts
+# since then, is the cpu time of the long part. The total is that clock alone. The collector never runs inside a
+# part: it is off, and is started by hand between rounds.
 require_relative 'totals'
 require 'fiddle'
 
 KIND, PERIOD_US, THREADS = ARGV[0], ARGV[1].to_f, ARGV[2].to_i
-CLOCK = Process::CLOCK_THREAD_CPUTIME_ID
+WALL = Process::CLOCK_MONOTONIC
 COLLECT = 20_000
 PATH = __FILE__
 BYTES = (PERIOD_US < 50 ? 3 : 8) * 4096
@@ -45,90 +47,115 @@ class Skid
   end
 end
 
-# What one thread counted: ns in the parts, the number of rounds, and the cost of a reading.
+# What one thread counted, in ns of cpu: [rest, compute, other]; rest is what lies between the parts.
 class Sums
-  attr_accessor :compute, :other, :rounds, :empty, :empties, :started, :now
+  attr_reader :cpu, :usual, :long
+  attr_accessor :rounds, :last
 
-  def initialize
-    @compute = @other = @rounds = @empty = @empties = 0
-    @started = @now = Process.clock_gettime(CLOCK, :nanosecond)
+  def initialize(usual)
+    @usual = usual # the longest rest, compute and other that are taken as they are
+    @cpu = [0, 0, 0]
+    @rounds = @long = @clean = 0
+    @started = @read = thread_ns
+    @last = wall_ns
   end
 
-  # Two readings in a row; one that was held up says nothing of their cost.
-  def reading(ns)
-    return if ns > 5_000
-    @empty += ns
-    @empties += 1
+  # Parts of usual length.
+  def add(rest, compute, other)
+    @cpu[0] += rest
+    @cpu[1] += compute
+    @cpu[2] += other
+    @clean += rest + compute + other
   end
 
-  def cost
-    rounds * empty / [empties, 1].max
+  # A long part number k, which ended at that time: its cpu time. The time after it, from which the next part counts.
+  def settle(k, ended)
+    now = thread_ns
+    wall = wall_ns
+    @cpu[k] += [now - @read - @clean - (wall - ended), 0].max
+    @cpu[0] += wall - ended
+    @read = now
+    @clean = 0
+    @long += 1
+    wall
+  end
+
+  def total
+    @read + @clean - @started
   end
 end
 
-# One loop for each kind, so that nothing but the parts and the readings is in it.
-LOOPS = {
-  'stat' => lambda do |skid, n, sums|
-    i = 0
+# The same rounds for each kind, so that nothing but the parts and the readings is in the loop.
+ROUNDS = <<-RUBY
+  def self.rounds(skid, n, sums)
+    most_rest, most_compute, most_other = sums.usual
+    last = sums.last
+    rests = computes = others = i = 0
     while i < 16
-      t1 = Process.clock_gettime(CLOCK, :nanosecond)
+      t0 = Process.clock_gettime(WALL, :nanosecond)
+      if t0 - last < most_rest
+        rests += t0 - last
+      else
+        sums.add(rests, computes, others)
+        rests = computes = others = 0
+        t0 = sums.settle(0, t0)
+      end
       skid.compute(n)
-      t2 = Process.clock_gettime(CLOCK, :nanosecond)
-      skid.stat
-      t3 = Process.clock_gettime(CLOCK, :nanosecond)
-      sums.compute += t2 - t1
-      sums.other += t3 - t2
+      t1 = Process.clock_gettime(WALL, :nanosecond)
+      if t1 - t0 < most_compute
+        computes += t1 - t0
+      else
+        sums.add(rests, computes, others)
+        rests = computes = others = 0
+        t1 = sums.settle(1, t1)
+      end
+      skid.#{KIND}
+      last = Process.clock_gettime(WALL, :nanosecond)
+      if last - t1 < most_other
+        others += last - t1
+      else
+        sums.add(rests, computes, others)
+        rests = computes = others = 0
+        last = sums.settle(2, last)
+      end
       i += 1
     end
-    sums.reading(Process.clock_gettime(CLOCK, :nanosecond) * -1 + Process.clock_gettime(CLOCK, :nanosecond))
-  end,
-  'fault' => lambda do |skid, n, sums|
-    i = 0
-    while i < 16
-      t1 = Process.clock_gettime(CLOCK, :nanosecond)
-      skid.compute(n)
-      t2 = Process.clock_gettime(CLOCK, :nanosecond)
-      skid.fault
-      t3 = Process.clock_gettime(CLOCK, :nanosecond)
-      sums.compute += t2 - t1
-      sums.other += t3 - t2
-      i += 1
-    end
-    sums.reading(Process.clock_gettime(CLOCK, :nanosecond) * -1 + Process.clock_gettime(CLOCK, :nanosecond))
+    sums.last = last
+    sums.add(rests, computes, others)
+    sums.rounds += 16
   end
-}
+RUBY
+eval(ROUNDS, binding, 'rounds.rb', 1)
 
-# Cost of the other part in ns, in a batch; compute then fills the rest of the period.
-def cost_of_other(skid)
-  batch = lambda do
-    t = thread_ns
-    500.times { KIND == 'stat' ? skid.stat : skid.fault }
-    (thread_ns - t) / 500
-  end
-  batch.call
-  5.times.map { batch.call }.min
+# The usual length of something, from many in a row.
+def usual(times)
+  times.times.map do
+    t = wall_ns
+    yield
+    wall_ns - t
+  end.sort[times / 2]
 end
 
 def state(all)
-  state_totals('Skid#compute' => all.sum { |s| s.compute - s.cost }, "Skid##{KIND}" => all.sum { |s| s.other - s.cost },
-               'rounds' => all.sum(&:rounds), 'readings' => all.sum { |s| 3 * s.cost },
-               'total' => all.sum { |s| s.now - s.started })
+  rest, compute, other = all.map(&:cpu).transpose.map(&:sum)
+  state_totals('Skid#compute' => compute, "Skid##{KIND}" => other, 'rest' => rest, 'rounds' => all.sum(&:rounds),
+               'long' => all.sum(&:long), 'total' => all.sum(&:total))
 end
 
 GC.disable
+skid = Skid.new
+other = usual(2000) { KIND == 'stat' ? skid.stat : skid.fault }
+n = rounds_for([PERIOD_US * 1000 - other, 2000].max)
+compute = usual(2000) { skid.compute(n) }
+$usual = [6_000, compute * 3 / 2 + 4_000, other * 3 / 2 + 2_000]
 $all = []
 $stated = wall_ns
 
-def work(n, first)
-  skid = Skid.new
-  n ||= rounds_for([PERIOD_US * 1000 - cost_of_other(skid), 2000].max)
-  (THREADS - 1).times { Thread.new { work(n, false) } } if first
-  sums = Sums.new
+def work(skid, n, first)
+  sums = Sums.new($usual)
   $all << sums
   loop do
-    LOOPS[KIND].call(skid, n, sums)
-    sums.now = Process.clock_gettime(CLOCK, :nanosecond)
-    sums.rounds += 16
+    rounds(skid, n, sums)
     next unless first
     GC.start if sums.rounds % COLLECT < 16
     next if wall_ns - $stated < 100_000_000
@@ -137,4 +164,5 @@ def work(n, first)
   end
 end
 
-work(nil, true)
+(THREADS - 1).times { Thread.new { work(Skid.new, n, false) } }
+work(skid, n, true)
