@@ -60,16 +60,18 @@ static const char *story(const struct rbsp_err *err)
 	return err->text[0] ? err->text : rbsp_status_text(err->status);
 }
 
-int say_attach_failed(int pid, const struct rbsp_err *err)
-{
-	say("cannot attach to %d: %s", pid, story(err));
-	return exit_status(err->status);
-}
-
 int say_failed(const struct rbsp_err *err)
 {
 	if (nobody_reads(err))
 		return EXIT_DONE;
 	say("%s", story(err));
+	return exit_status(err->status);
+}
+
+int say_attach_failed(int pid, const struct rbsp_err *err)
+{
+	if (err->status == RBSP_E_OUTPUT) /* a tape's file: nothing is wrong with the process */
+		return say_failed(err);
+	say("cannot attach to %d: %s", pid, story(err));
 	return exit_status(err->status);
 }

@@ -114,30 +114,25 @@ static const struct {
 	  "run rbsample as root" },
 };
 
-enum rbsp_status rbsp_access_explain(const struct rbsp_access *a, int pid,
-				     const char *tracer_command, struct rbsp_err *err)
+enum rbsp_status rbsp_access_explain(const struct rbsp_access *a, const char *tracer_command,
+				     struct rbsp_err *err)
 {
 	const char *tracer = tracer_command && *tracer_command ? tracer_command : "another process";
 	size_t i = 0;
 
 	errno = 0; /* the story says more than errno's text */
 	if (a->kthread)
-		return rbsp_fail(
-			err, RBSP_E_NOT_RUBY,
-			"cannot attach to %d: it is a kernel thread: give the pid of a Ruby program",
-			pid);
+		return rbsp_fail(err, RBSP_E_NOT_RUBY,
+				 "it is a kernel thread: give the pid of a Ruby program");
 	if (a->target.tracer_pid > 0)
-		return rbsp_fail(
-			err, RBSP_E_TRACED,
-			"cannot attach to %d: it is already traced by %s (pid %d): end that tracer or let it detach, "
-			"then try again",
-			pid, tracer, a->target.tracer_pid);
+		return rbsp_fail(err, RBSP_E_TRACED,
+				 "it is already traced by %s (pid %d): end that tracer or let it "
+				 "detach, then try again",
+				 tracer, a->target.tracer_pid);
 	while (!reasons[i].holds(a))
 		i++;
 	if (reasons[i].holds == other_user)
-		return rbsp_fail(
-			err, RBSP_E_DENIED,
-			"cannot attach to %d: %s (it runs as user %u, rbsample as user %u)", pid,
-			reasons[i].text, a->target.uid[1], a->self.uid[0]);
-	return rbsp_fail(err, RBSP_E_DENIED, "cannot attach to %d: %s", pid, reasons[i].text);
+		return rbsp_fail(err, RBSP_E_DENIED, "%s (it runs as user %u, rbsample as user %u)",
+				 reasons[i].text, a->target.uid[1], a->self.uid[0]);
+	return rbsp_fail(err, RBSP_E_DENIED, "%s", reasons[i].text);
 }

@@ -98,7 +98,7 @@ struct rbsp_access {
  * RBSP_E_DENIED or RBSP_E_TRACED. Pure; @p tracer_command names the process of target.tracer_pid,
  * may be NULL.
  */
-enum rbsp_status rbsp_access_explain(const struct rbsp_access *a, int pid,
-				     const char *tracer_command, struct rbsp_err *err);
+enum rbsp_status rbsp_access_explain(const struct rbsp_access *a, const char *tracer_command,
+				     struct rbsp_err *err);
 
 #endif

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "base/hash.h"
 
@@ -310,6 +311,8 @@ enum rbsp_status rbsp_decode(struct rbsp_decoder *d, struct rbsp_proc *p, const 
 			return st;
 		out->th = c->range[RBSP_RANGE_TH].addr;
 		out->state = rbsp_ruby_state(p->ruby, c, &out->owner);
+		if (out->state == RBSP_STATE_RUNNING && (c->flags & RBSP_CAP_BLOCKED) && c->syscall == SYS_futex)
+			out->state = RBSP_STATE_GVL_WAIT; /* it was handed the GVL and is not awake yet */
 		if (is_waiting(out->state) && !(c->flags & (RBSP_CAP_BLOCKED | RBSP_CAP_QUEUED)))
 			out->state = RBSP_STATE_NATIVE; /* on its way into the wait, or out of it: it uses a cpu */
 		leaf[0] = rbsp_ruby_gc(p->ruby, c);

@@ -11,8 +11,8 @@
 #include "trace/trace.h"
 
 #define ROOM (80u << 20)
-/* How long one thread may take to stop. */
-#define PATIENCE_NS 200000000u
+/* How long one thread may take to stop: on a busy machine it must get a cpu first. */
+#define PATIENCE_NS 2000000000u
 
 void rbsp_dump_options_init(struct rbsp_dump_options *o)
 {
@@ -134,6 +134,12 @@ static enum rbsp_status keep(struct look *k, const struct rbsp_entry *e, const s
 	return RBSP_OK;
 }
 
+/* Worth another look; a thread that did not stop in time is still seized, and would be refused. */
+static bool is_passing(enum rbsp_status st)
+{
+	return st == RBSP_E_TORN || st == RBSP_E_RANGE || st == RBSP_E_FAULT;
+}
+
 /* A few tries: a thread may run on, or be caught where its state is between two stores. */
 static enum rbsp_status look_at(struct look *k, struct rbsp_entry *e, struct rbsp_err *err)
 {
@@ -141,7 +147,7 @@ static enum rbsp_status look_at(struct look *k, struct rbsp_entry *e, struct rbs
 	struct rbsp_decoded d = { 0 };
 	struct rbsp_capture c;
 
-	for (int i = 0; i < 5 && rbsp_status_next(st) == RBSP_NEXT_DROP_SAMPLE && st != RBSP_E_NOT_FOUND; i++) {
+	for (int i = 0; i < 5 && is_passing(st); i++) {
 		st = take(k, e, &c);
 		if (st == RBSP_E_TRACED)
 			return rbsp_live_explain(e->proc->info.pid, err);

@@ -95,7 +95,7 @@ enum rbsp_status rbsp_live_explain(int pid, struct rbsp_err *err)
 	a.dumpable = is_dumpable(pid, &a.target);
 	if (a.target.tracer_pid && read_proc(a.target.tracer_pid, "comm", command, sizeof(command)) > 0)
 		command[strcspn(command, "\n")] = 0;
-	return rbsp_access_explain(&a, pid, command[0] ? command : NULL, err);
+	return rbsp_access_explain(&a, command[0] ? command : NULL, err);
 }
 
 enum rbsp_status rbsp_live_untraced(int pid, struct rbsp_err *err)

@@ -36,8 +36,13 @@ def run(test, kind, period, threads, user):
         test.check(abs(got - true) * 100 <= allowed,
                    f"{what}: {method} {100 * got:.1f} % of {n} samples, its own clock says {100 * true:.1f} % "
                    f"(off {100 * (got - true):+.1f}, allowed {allowed:.1f})")
-    test.note(f"{what}: a round takes {stated['total'] / stated['rounds'] / 1000:.1f} us, the readings of the clock "
-              f"{100 * stated['readings'] / stated['total']:.1f} %; {r.summary()['exact']:.0f} % exact")
+    # What the program says of its own statement: its parts must add up to its clock, else it knows nothing.
+    parts = stated["Skid#compute"] + stated[f"Skid#{kind}"] + stated["rest"]
+    sure = parts / stated["total"] - 1
+    test.note(f"{what}: a round takes {stated['total'] / stated['rounds'] / 1000:.1f} us, its parts add up to its clock "
+              f"{100 * sure:+.2f} %, between them {100 * stated['rest'] / stated['total']:.1f} %; "
+              f"{r.summary()['exact']:.0f} % exact")
+    test.check(abs(sure) < 0.02, f"{what}: the program's own account is off by {100 * sure:+.2f} %")
 
 
 def body(test):

@@ -166,11 +166,10 @@ START_TEST(a_refusal_names_cause_and_remedy)
 	a.target.cap_eff = a.target.cap_prm = r->target_cap;
 	a.target.tracer_pid = r->tracer;
 	errno = EPERM;
-	ck_assert_msg(rbsp_access_explain(&a, 4242, r->command, &err) == r->st, "%s", r->name);
+	ck_assert_msg(rbsp_access_explain(&a, r->command, &err) == r->st, "%s", r->name);
 	ck_assert_msg(err.status == r->st, "%s", r->name);
-	ck_assert_msg(strstr(err.text, "4242") && strstr(err.text, r->cause) &&
-			      strstr(err.text, r->remedy),
-		      "%s: %s", r->name, err.text);
+	ck_assert_msg(strstr(err.text, r->cause) && strstr(err.text, r->remedy), "%s: %s", r->name,
+		      err.text);
 	ck_assert_msg(strlen(err.text) < sizeof(err.text) - 1 && !strstr(err.text, "not permitted"),
 		      "%s: %s", r->name, err.text);
 }
