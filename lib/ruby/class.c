@@ -206,6 +206,14 @@ static enum rbsp_status instance_text(struct rbsp_ruby *r, rbsp_addr klass, char
 	return st;
 }
 
+/* Whether no class path can be found: up to 3.2 it takes the ID table, and rb_cObject where constants are walked. */
+static bool no_paths(const struct rbsp_ruby *r)
+{
+	if (r->l->klass.classpath != RBSP_NONE)
+		return false;
+	return !r->addrs.symbols || (r->l->klass.iv_tbl == RBSP_NONE && !r->addrs.object);
+}
+
 static enum rbsp_status path_of(struct rbsp_ruby *r, const struct klass *k, struct rbsp_owner *out)
 {
 	enum rbsp_status st = stored_path(r, k, &out->path, &out->permanent);
@@ -213,8 +221,8 @@ static enum rbsp_status path_of(struct rbsp_ruby *r, const struct klass *k, stru
 	out->qualifies = out->permanent && out->path;
 	if (st != RBSP_OK || out->path)
 		return st;
-	if (!r->addrs.symbols && r->l->klass.iv_tbl != RBSP_NONE) {
-		out->permanent = true; /* no class has a name then: not worth another look */
+	if (no_paths(r)) {
+		out->permanent = true; /* not worth another look */
 		return RBSP_OK;
 	}
 	if (is_type(k, RBSP_T_MODULE) && (k->flags & r->l->klass.refinement_flag)) {

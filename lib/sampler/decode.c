@@ -192,6 +192,20 @@ static bool is_waiting(enum rbsp_thread_state s)
 	return s != RBSP_STATE_RUNNING && s != RBSP_STATE_NATIVE && s != RBSP_STATE_UNKNOWN;
 }
 
+/* What Ruby's memory says of a thread, and what the kernel says of it at that instant. */
+static enum rbsp_thread_state state_now(const struct rbsp_capture *c, enum rbsp_thread_state ruby)
+{
+	bool off_cpu = c->flags & (RBSP_CAP_BLOCKED | RBSP_CAP_QUEUED);
+
+	if (ruby == RBSP_STATE_RUNNING && off_cpu && c->syscall == SYS_futex)
+		return RBSP_STATE_GVL_WAIT; /* it was handed the GVL and is not awake yet */
+	if (ruby == RBSP_STATE_NATIVE && off_cpu && c->syscall >= 0)
+		return RBSP_STATE_BLOCKED; /* the call has ended, the thread has no cpu yet */
+	if (is_waiting(ruby) && !off_cpu)
+		return RBSP_STATE_NATIVE; /* on its way into the wait, or out of it: it uses a cpu */
+	return ruby;
+}
+
 static rbsp_frame_id state_frame(struct rbsp_decoder *d, const struct rbsp_capture *c, enum rbsp_thread_state state)
 {
 	const char *call = rbsp_syscall_name(c->syscall);
@@ -207,7 +221,7 @@ static rbsp_frame_id state_frame(struct rbsp_decoder *d, const struct rbsp_captu
 	default:
 		break;
 	}
-	if (!(c->flags & RBSP_CAP_BLOCKED))
+	if (!(c->flags & RBSP_CAP_BLOCKED) && state != RBSP_STATE_BLOCKED)
 		return 0;
 	if (!call)
 		return named_frame(d, RBSP_FRAME_STATE, "blocked");
@@ -311,16 +325,13 @@ enum rbsp_status rbsp_decode(struct rbsp_decoder *d, struct rbsp_proc *p, const 
 			return st;
 		out->th = c->range[RBSP_RANGE_TH].addr;
 		out->state = rbsp_ruby_state(p->ruby, c, &out->owner);
-		if (out->state == RBSP_STATE_RUNNING && (c->flags & RBSP_CAP_BLOCKED) && c->syscall == SYS_futex)
-			out->state = RBSP_STATE_GVL_WAIT; /* it was handed the GVL and is not awake yet */
-		if (is_waiting(out->state) && !(c->flags & (RBSP_CAP_BLOCKED | RBSP_CAP_QUEUED)))
-			out->state = RBSP_STATE_NATIVE; /* on its way into the wait, or out of it: it uses a cpu */
+		out->state = state_now(c, out->state);
 		leaf[0] = rbsp_ruby_gc(p->ruby, c);
 		leaf[1] = state_frame(d, c, out->state);
 	} else if (st != RBSP_E_NOT_FOUND) {
 		return st;
 	} else {
-		out->state = c->flags & RBSP_CAP_BLOCKED ? RBSP_STATE_BLOCKED : RBSP_STATE_NATIVE;
+		out->state = state_now(c, c->flags & RBSP_CAP_BLOCKED ? RBSP_STATE_BLOCKED : RBSP_STATE_NATIVE);
 		leaf[1] = state_frame(d, c, out->state);
 	}
 	u = unwind(d, p, c);

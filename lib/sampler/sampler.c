@@ -252,13 +252,15 @@ static void drop(struct rbsp_sampler *s, enum rbsp_status st)
 /* By default the threads that run: that hold the GVL, or are on a cpu with C code. */
 static bool is_asked_for(const struct rbsp_sampler *s, const struct rbsp_event *ev, const struct rbsp_decoded *d)
 {
-	bool owner = d->th && d->owner == d->th;
+	bool on_cpu = !(ev->cap.flags & (RBSP_CAP_BLOCKED | RBSP_CAP_QUEUED));
 
 	if (s->opt.gvl_only)
-		return owner;
+		return d->th && d->owner == d->th;
+	if (!d->th)
+		return on_cpu; /* no Ruby thread: nobody waits in it */
 	if (s->opt.idle || d->state == RBSP_STATE_RUNNING)
 		return true;
-	return (d->state == RBSP_STATE_NATIVE || d->state == RBSP_STATE_UNKNOWN) && !(ev->cap.flags & RBSP_CAP_QUEUED);
+	return (d->state == RBSP_STATE_NATIVE || d->state == RBSP_STATE_UNKNOWN) && on_cpu;
 }
 
 /* One event from the ring: decode it, or count the thread's last stack again. */

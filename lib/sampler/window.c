@@ -53,16 +53,6 @@ static uint64_t window_ns(const struct rbsp_due *d, const struct rbsp_schedstat 
 	return waited < all ? all - waited : 0;
 }
 
-/* Woken, but not yet back on a cpu at the tick: it is as if it were still in the call that it slept in. */
-static void note_queued(struct rbsp_capture *c)
-{
-	c->flags |= RBSP_CAP_QUEUED;
-	if (c->regs.call >= 0) {
-		c->flags |= RBSP_CAP_BLOCKED;
-		c->syscall = c->regs.call;
-	}
-}
-
 static void take(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns, int signal, bool exact)
 {
 	struct rbsp_sampler *s = t->s;
@@ -79,8 +69,10 @@ static void take(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns, in
 	count_window(s, window_ns(d, &now, k.resumed_ns));
 	if (!ev)
 		return; /* counted as `decoder behind` */
-	if (d->queued)
-		note_queued(&ev->cap);
+	if (d->queued) {
+		ev->cap.flags |= RBSP_CAP_QUEUED;
+		ev->cap.syscall = ev->cap.regs.call;
+	}
 	ev->cap.cpu_ns = now.run_ns;
 	ev->cap.window_ns = window_ns(d, &now, k.resumed_ns);
 	d->entry->tp = ev->cap.regs.tp;

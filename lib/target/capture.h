@@ -44,7 +44,7 @@ struct rbsp_capture {
 	uint64_t window_ns; /* from its INTERRUPT to its resume, less what it waited for a cpu; 0: not stopped */
 	int pid, tid;
 	unsigned flags;     /* RBSP_CAP_* */
-	int64_t syscall;    /* number of the call it is blocked in; -1: none */
+	int64_t syscall;    /* number of the call it is blocked in, or on its way out of; -1: none */
 	uint64_t syscall_arg[6];
 	struct rbsp_regs regs;
 	struct rbsp_range range[RBSP_RANGES];
