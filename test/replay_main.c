@@ -1,4 +1,5 @@
-/* rbsample-replay TAPE: prints a tape's stacks as folded lines; scripts/tapes keeps them as what the tests expect. */
+/* rbsample-replay TAPE: prints a tape's stacks as folded lines; scripts/tapes keeps them as what
+ * the tests expect. */
 #include <stdio.h>
 
 #include "replay.h"

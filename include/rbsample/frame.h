@@ -13,7 +13,8 @@ extern "C" {
 
 enum rbsp_frame_kind {
 	RBSP_FRAME_RUBY,   /* a method, block, class body, script written in Ruby */
-	RBSP_FRAME_CFUNC,  /* a method written in C; has image and offset where its native frame was found */
+	RBSP_FRAME_CFUNC,  /* a method written in C; has image and offset where its native frame was
+			      found */
 	RBSP_FRAME_NATIVE, /* a C function */
 	RBSP_FRAME_INTERP, /* the interpreter's own C functions: hidden unless asked for */
 	RBSP_FRAME_JIT,    /* machine code of a JIT */
@@ -29,12 +30,14 @@ const char *rbsp_frame_kind_name(enum rbsp_frame_kind kind);
 typedef uint32_t rbsp_frame_id;
 
 /**
- * One frame. Strings are borrowed from the frame table once interned; NULL: unknown. Bytes are as in the target
- * (not always valid UTF-8; a NUL inside a name is stored as U+FFFD): writers sanitise.
+ * One frame. Strings are borrowed from the frame table once interned; NULL: unknown. Bytes are as
+ * in the target (not always valid UTF-8; a NUL inside a name is stored as U+FFFD): writers
+ * sanitise.
  */
 struct rbsp_frame {
 	enum rbsp_frame_kind kind;
-	const char *name;     /* ruby, cfunc: the label ("Foo#bar", "block in Foo#bar"); native: the symbol */
+	const char *name;     /* ruby, cfunc: the label ("Foo#bar", "block in Foo#bar"); native: the
+				 symbol */
 	const char *owner;    /* ruby, cfunc: class path, singleton's attached class; NULL: none */
 	const char *path;     /* ruby: Location#path */
 	uint32_t line;        /* ruby: 1.., 0: unknown */
@@ -51,7 +54,8 @@ struct rbsp_frames;
 struct rbsp_frames *rbsp_frames_new(void);
 void rbsp_frames_free(struct rbsp_frames *t);
 
-/** The id of a frame, equal frames (field by field) get the same id. @return 0: out of memory. Copies the strings. */
+/** The id of a frame, equal frames (field by field) get the same id. @return 0: out of memory.
+ * Copies the strings. */
 rbsp_frame_id rbsp_frames_intern(struct rbsp_frames *t, const struct rbsp_frame *f);
 
 /** The frame of an id, borrowed for the life of the table; @p id must come from this table. */

@@ -8,10 +8,12 @@ extern "C" {
 
 enum rbsp_log_level { RBSP_LOG_ERROR, RBSP_LOG_WARN, RBSP_LOG_INFO, RBSP_LOG_DEBUG };
 
-/** Called from any thread of the library, never inside a stop window; @p text is one line without a newline, borrowed. */
+/** Called from any thread of the library, never inside a stop window; @p text is one line without a
+ * newline, borrowed. */
 typedef void (*rbsp_log_fn)(void *arg, enum rbsp_log_level level, const char *text);
 
-/** Set the process-wide log callback, NULL for none (the default). Call before any sampler is opened. */
+/** Set the process-wide log callback, NULL for none (the default). Call before any sampler is
+ * opened. */
 void rbsp_log_set(rbsp_log_fn fn, void *arg, enum rbsp_log_level max_level);
 
 #ifdef __cplusplus

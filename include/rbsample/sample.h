@@ -25,7 +25,8 @@ enum rbsp_thread_state {
 	RBSP_STATE_PARKED,     /* has no native thread at the moment (M:N) */
 };
 
-/** "running", "native", "gvl wait", "mutex wait", "io wait", "sleep", "blocked", "parked", "unknown". */
+/** "running", "native", "gvl wait", "mutex wait", "io wait", "sleep", "blocked", "parked",
+ * "unknown". */
 const char *rbsp_thread_state_name(enum rbsp_thread_state s);
 
 struct rbsp_process {
@@ -63,8 +64,8 @@ struct rbsp_sample {
 };
 
 /**
- * A consumer of samples: a profile, a writer, a test. Ops are never NULL. The frame table that ids refer to is
- * given at open and outlives the sink. All calls come from one thread.
+ * A consumer of samples: a profile, a writer, a test. Ops are never NULL. The frame table that ids
+ * refer to is given at open and outlives the sink. All calls come from one thread.
  */
 struct rbsp_sink;
 struct rbsp_sink_ops {
@@ -76,7 +77,8 @@ struct rbsp_sink {
 	const struct rbsp_sink_ops *ops;
 };
 
-static inline enum rbsp_status rbsp_sink_sample(struct rbsp_sink *s, const struct rbsp_sample *sample)
+static inline enum rbsp_status rbsp_sink_sample(struct rbsp_sink *s,
+						const struct rbsp_sample *sample)
 {
 	return s->ops->sample(s, sample);
 }

@@ -112,7 +112,8 @@ struct rbsp_area {
 	const unsigned char *bytes;
 };
 
-/** Registers of a frame on the way up, and the captured stack: its main part, then that of the thread's entry frames. */
+/** Registers of a frame on the way up, and the captured stack: its main part, then that of the
+ * thread's entry frames. */
 struct rbsp_walk {
 	uint64_t r[RBSP_DW_REGS];
 	uint64_t known; /* bit i: r[i] is known */

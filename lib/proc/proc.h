@@ -64,8 +64,9 @@ struct rbsp_schedstat {
 enum rbsp_status rbsp_schedstat_parse(const char *text, size_t n, struct rbsp_schedstat *out);
 
 /**
- * When a task was last accounted on a cpu, from the head of /proc/TID/sched ("se.exec_start : MS.NS"), in ns of the
- * scheduler's clock: the instant at which it left its cpu, for a task that is on none.
+ * When a task was last accounted on a cpu, from the head of /proc/TID/sched ("se.exec_start :
+ * MS.NS"), in ns of the scheduler's clock: the instant at which it left its cpu, for a task that is
+ * on none.
  */
 enum rbsp_status rbsp_exec_start_parse(const char *text, size_t n, uint64_t *ns);
 

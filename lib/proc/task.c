@@ -187,7 +187,8 @@ enum rbsp_status rbsp_exec_start_parse(const char *text, size_t n, uint64_t *ns)
 	rbsp_scan_char(&s, ':');
 	rbsp_scan_blanks(&s);
 	/* the kernel prints six digits behind the dot: SPLIT_NS in kernel/sched/debug.c */
-	if (!rbsp_scan_u64(&s, 10, &ms) || !rbsp_scan_char(&s, '.') || !rbsp_scan_u64(&s, 10, &rest))
+	if (!rbsp_scan_u64(&s, 10, &ms) || !rbsp_scan_char(&s, '.') ||
+	    !rbsp_scan_u64(&s, 10, &rest))
 		return RBSP_E_FORMAT;
 	*ns = ms * 1000000 + rest;
 	return RBSP_OK;

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* st.h (2.4+): struct st_table and its entries {hash, key, record}; the entries are there with and without bins. */
+/* st.h (2.4+): struct st_table and its entries {hash, key, record}; the entries are there with and
+ * without bins. */
 #define ST_TABLE_START 32
 #define ST_TABLE_BOUND 40
 #define ST_TABLE_ENTRIES 48
@@ -129,10 +130,11 @@ static enum rbsp_status read_ivars(struct rbsp_ruby *r, const struct klass *k, u
 }
 
 /*
- * The stored path of a class; NULL: it has no name. "#<Class:0x00007f12>::Foo", the path under a class without a
- * name, is none: not all versions keep it, and it has an address in it.
+ * The stored path of a class; NULL: it has no name. "#<Class:0x00007f12>::Foo", the path under a
+ * class without a name, is none: not all versions keep it, and it has an address in it.
  */
-static enum rbsp_status stored_path(struct rbsp_ruby *r, const struct klass *k, char **path, bool *permanent)
+static enum rbsp_status stored_path(struct rbsp_ruby *r, const struct klass *k, char **path,
+				    bool *permanent)
 {
 	const struct rbsp_layout *l = r->l;
 	uint64_t value[4], str = 0;
@@ -188,7 +190,8 @@ static enum rbsp_status real_class(struct rbsp_ruby *r, rbsp_addr addr, struct k
 	return RBSP_E_RANGE;
 }
 
-/* "#<Class>", "#<Foo>": an object by its real class; a class without a name is just "#<Class>" there. */
+/* "#<Class>", "#<Foo>": an object by its real class; a class without a name is just "#<Class>"
+ * there. */
 static enum rbsp_status instance_text(struct rbsp_ruby *r, rbsp_addr klass, char **out)
 {
 	struct klass k;
@@ -206,7 +209,8 @@ static enum rbsp_status instance_text(struct rbsp_ruby *r, rbsp_addr klass, char
 	return st;
 }
 
-/* Whether no class path can be found: up to 3.2 it takes the ID table, and rb_cObject where constants are walked. */
+/* Whether no class path can be found: up to 3.2 it takes the ID table, and rb_cObject where
+ * constants are walked. */
 static bool no_paths(const struct rbsp_ruby *r)
 {
 	if (r->l->klass.classpath != RBSP_NONE)
@@ -253,8 +257,9 @@ static enum rbsp_status attached_to(struct rbsp_ruby *r, const struct klass *k, 
 	for (int i = 0; st == RBSP_OK && ivars && i < 4; i++) {
 		uint64_t v;
 
-		if (rbsp_mem_word(&r->mem, ivars + (rbsp_addr)i * 8, &v) == RBSP_OK && rbsp_is_object(v) &&
-		    rbsp_mem_word(&r->mem, v + 8, &klass) == RBSP_OK && klass == k->addr) {
+		if (rbsp_mem_word(&r->mem, ivars + (rbsp_addr)i * 8, &v) == RBSP_OK &&
+		    rbsp_is_object(v) && rbsp_mem_word(&r->mem, v + 8, &klass) == RBSP_OK &&
+		    klass == k->addr) {
 			*object = v;
 			break;
 		}
@@ -262,8 +267,10 @@ static enum rbsp_status attached_to(struct rbsp_ruby *r, const struct klass *k, 
 	return st;
 }
 
-/* 3.2, when no ivar told the object: the class whose singleton it is, among those that constants name. */
-static enum rbsp_status walked_singleton(struct rbsp_ruby *r, const struct klass *k, struct rbsp_owner *out)
+/* 3.2, when no ivar told the object: the class whose singleton it is, among those that constants
+ * name. */
+static enum rbsp_status walked_singleton(struct rbsp_ruby *r, const struct klass *k,
+					 struct rbsp_owner *out)
 {
 	const char *path;
 
@@ -277,7 +284,8 @@ static enum rbsp_status walked_singleton(struct rbsp_ruby *r, const struct klass
 	return out->path ? RBSP_OK : RBSP_E_NOMEM;
 }
 
-static enum rbsp_status singleton_owner(struct rbsp_ruby *r, const struct klass *k, struct rbsp_owner *out)
+static enum rbsp_status singleton_owner(struct rbsp_ruby *r, const struct klass *k,
+					struct rbsp_owner *out)
 {
 	rbsp_addr object;
 	uint64_t w[2];

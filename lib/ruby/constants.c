@@ -1,17 +1,20 @@
-/* Class paths where no class stores its own in reach (3.2): by walking the constants from rb_cObject. */
+/* Class paths where no class stores its own in reach (3.2): by walking the constants from
+ * rb_cObject. */
 #include "ruby/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* id_table.c: struct rb_id_table {capa, num, used, items}; an item is {32-bit serial, collision, value}. */
+/* id_table.c: struct rb_id_table {capa, num, used, items}; an item is {32-bit serial, collision,
+ * value}. */
 #define TABLE_BYTES 16
 #define ITEM_BYTES 16
 #define CAPA_MAX (1u << 20)
 /* constant.h: rb_const_entry_t {flag, line, value, file}. */
 #define ENTRY_VALUE 8
 
-/* Pages for one walk, and how long a class that was not found waits for the next: doubled while it is not there. */
+/* Pages for one walk, and how long a class that was not found waits for the next: doubled while it
+ * is not there. */
 #define WALK_PAGES 200000u
 #define WALK_AGAIN_NS UINT64_C(1000000000)
 #define WALK_RARELY_NS (64 * WALK_AGAIN_NS)
@@ -44,14 +47,16 @@ static void enqueue(struct walk *w, struct rbsp_const *c)
 	w->last = &c->next;
 }
 
-/* Whether a class keeps this very path among its first ivars: the name it was given, not an alias. */
+/* Whether a class keeps this very path among its first ivars: the name it was given, not an alias.
+ */
 static bool calls_itself(struct walk *w, rbsp_addr klass, const char *path)
 {
 	const struct rbsp_layout *l = w->r->l;
 	rbsp_addr ivars;
 
 	if (l->klass.iv_ptr == RBSP_NONE ||
-	    rbsp_mem_word(&w->mem, klass + l->klass.ext + l->klass.iv_ptr, &ivars) != RBSP_OK || !ivars)
+	    rbsp_mem_word(&w->mem, klass + l->klass.ext + l->klass.iv_ptr, &ivars) != RBSP_OK ||
+	    !ivars)
 		return false;
 	for (int i = 0; i < IV_SLOTS; i++) {
 		uint64_t v;
@@ -95,8 +100,8 @@ static void note_singleton(struct walk *w, rbsp_addr klass, const char *path)
 	char *copy;
 
 	if (rbsp_mem_word(&w->mem, klass + 8, &meta) != RBSP_OK || !rbsp_is_object(meta) ||
-	    rbsp_mem_word(&w->mem, meta, &flags) != RBSP_OK || (flags & RBSP_T_MASK) != RBSP_T_CLASS ||
-	    !(flags & l->klass.singleton_flag))
+	    rbsp_mem_word(&w->mem, meta, &flags) != RBSP_OK ||
+	    (flags & RBSP_T_MASK) != RBSP_T_CLASS || !(flags & l->klass.singleton_flag))
 		return;
 	HASH_FIND(hh, w->r->consts, &meta, sizeof(meta), c);
 	copy = strdup(path);
@@ -133,14 +138,15 @@ static void note(struct walk *w, rbsp_addr klass, char *path)
 }
 
 /* One constant of a class: {serial, value of its entry}. */
-static void visit_constant(struct walk *w, const struct rbsp_const *in, uint32_t serial, rbsp_addr entry)
+static void visit_constant(struct walk *w, const struct rbsp_const *in, uint32_t serial,
+			   rbsp_addr entry)
 {
 	uint64_t value, flags;
 	rbsp_addr str;
 	char *name, *path = NULL;
 
-	if (rbsp_mem_word(&w->mem, entry + ENTRY_VALUE, &value) != RBSP_OK || !rbsp_is_object(value) ||
-	    rbsp_mem_word(&w->mem, value, &flags) != RBSP_OK)
+	if (rbsp_mem_word(&w->mem, entry + ENTRY_VALUE, &value) != RBSP_OK ||
+	    !rbsp_is_object(value) || rbsp_mem_word(&w->mem, value, &flags) != RBSP_OK)
 		return;
 	flags &= RBSP_T_MASK;
 	if (flags != RBSP_T_CLASS && flags != RBSP_T_MODULE)
@@ -176,7 +182,8 @@ static void visit_class(struct walk *w, const struct rbsp_const *c)
 		rbsp_addr at[BATCH];
 		size_t n = head[0] - i < BATCH ? head[0] - i : BATCH, used = 0;
 
-		if (rbsp_mem_read(&w->mem, items + i * (rbsp_addr)ITEM_BYTES, item, n * ITEM_BYTES) != RBSP_OK)
+		if (rbsp_mem_read(&w->mem, items + i * (rbsp_addr)ITEM_BYTES, item,
+				  n * ITEM_BYTES) != RBSP_OK)
 			return;
 		for (size_t k = 0; k < n; k++)
 			if ((uint32_t)item[k][0])

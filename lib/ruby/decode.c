@@ -14,8 +14,9 @@ static uint64_t word_at(const unsigned char *p)
 }
 
 enum rbsp_status rbsp_ruby_new(struct rbsp_target *target, const struct rbsp_layout *layout,
-			       const struct rbsp_ruby_addrs *addrs, const struct rbsp_ruby_options *opt,
-			       struct rbsp_frames *frames, struct rbsp_ruby **out, struct rbsp_err *err)
+			       const struct rbsp_ruby_addrs *addrs,
+			       const struct rbsp_ruby_options *opt, struct rbsp_frames *frames,
+			       struct rbsp_ruby **out, struct rbsp_err *err)
 {
 	struct rbsp_ruby *r = calloc(1, sizeof(*r));
 
@@ -82,7 +83,8 @@ static uint64_t epoch_of(const struct rbsp_layout *l, uint64_t count, uint32_t f
 	return (count << 1 | ((flags & 3) == 1)) + 1;
 }
 
-static const unsigned char *range_bytes(const struct rbsp_capture *cap, enum rbsp_range_id id, size_t n)
+static const unsigned char *range_bytes(const struct rbsp_capture *cap, enum rbsp_range_id id,
+					size_t n)
 {
 	const struct rbsp_range *g = &cap->range[id];
 
@@ -101,22 +103,17 @@ static uint64_t capture_epoch(const struct rbsp_ruby *r, const struct rbsp_captu
 	return epoch_of(r->l, word_at(count), flags);
 }
 
-void rbsp_trust_now(struct rbsp_ruby *r, struct rbsp_trust *t)
+/* Whether the GC went on since the capture, so that what was read in this decoding may be of
+ * another epoch. */
+static bool gc_went_on(const struct rbsp_ruby *r)
 {
-	/* What is read when the GC went on since the capture serves this capture only. */
-	if (r->epoch && !r->epoch_checked) {
-		uint64_t count;
-		uint32_t flags;
+	uint64_t count;
+	uint32_t flags;
+	struct rbsp_piece now[] = { { r->addrs.gc_count, &count, sizeof(count) },
+				    { r->addrs.gc_flags, &flags, sizeof(flags) } };
 
-		r->epoch_checked = true;
-		r->store_epoch = r->epoch;
-		if (rbsp_read_word(r->target, r->addrs.gc_count, &count) != RBSP_OK ||
-		    rbsp_read(r->target, r->addrs.gc_flags, &flags, sizeof(flags)) != RBSP_OK ||
-		    epoch_of(r->l, count, flags) != r->epoch)
-			r->store_epoch = 0;
-	}
-	t->epoch = r->store_epoch;
-	t->serial = r->serial;
+	return r->target->ops->readv(r->target, now, RBSP_COUNT_OF(now), NULL) != RBSP_OK ||
+	       epoch_of(r->l, count, flags) != r->epoch;
 }
 
 /* Empty caches that have grown too large; the stacks that were made of them stay valid as ids. */
@@ -135,14 +132,17 @@ static void bound_caches(struct rbsp_ruby *r)
 static void begin(struct rbsp_ruby *r, const struct rbsp_capture *cap)
 {
 	const struct rbsp_range *values = &cap->range[RBSP_RANGE_VALUES];
+	uint64_t epoch;
 
 	bound_caches(r);
 	r->serial++;
 	rbsp_mem_begin(&r->mem, RBSP_PAGES_MAX);
 	r->now_ns = cap->time_ns;
-	r->epoch = r->addrs.gc_count && r->addrs.gc_flags ? capture_epoch(r, cap) : 0;
-	r->store_epoch = 0;
-	r->epoch_checked = false;
+	epoch = r->addrs.gc_count && r->addrs.gc_flags ? capture_epoch(r, cap) : 0;
+	if (epoch != r->epoch)
+		r->spoiled_from = UINT32_MAX;
+	r->epoch = epoch;
+	r->stored = false;
 	r->values = values->addr ? cap->data + values->off : NULL;
 	r->values_at = values->addr;
 	r->values_len = values->addr ? values->len : 0;
@@ -228,10 +228,11 @@ static bool same(const struct rbsp_ruby *r, const unsigned char *cfp, const stru
 }
 
 /*
- * Load the frames, oldest first, over those of the last capture of this stack. A frame that is as it was in the same
- * epoch, with all older ones, keeps its id. @return how many are to be decoded
+ * Load the frames, oldest first, over those of the last capture of this stack. A frame that is as
+ * it was in the same epoch, with all older ones, keeps its id. @return how many are to be decoded
  */
-static size_t load_frames(struct rbsp_ruby *r, struct rbsp_last *last, const unsigned char *cfps, size_t n)
+static size_t load_frames(struct rbsp_ruby *r, struct rbsp_last *last, const unsigned char *cfps,
+			  size_t n)
 {
 	size_t todo = 0, old = r->epoch && last->epoch == r->epoch ? last->n : 0;
 	bool equal = true;
@@ -269,16 +270,19 @@ static void prefetch(struct rbsp_ruby *r, const struct rbsp_raw *raw, size_t n)
 			at[used++] = f->ep - 16;
 		if (f->iseq && !rbsp_iseq_known(r, f->iseq))
 			at[used++] = f->iseq;
-		if (f->captured && rbsp_is_object(f->env[ME_CREF]) && !rbsp_ment_known(r, f->env[ME_CREF]))
+		if (f->captured && rbsp_is_object(f->env[ME_CREF]) &&
+		    !rbsp_ment_known(r, f->env[ME_CREF]))
 			at[used++] = f->env[ME_CREF];
 	}
 	if (used > 1)
 		rbsp_mem_prefetch(&r->mem, at, used);
 }
 
-static bool emit(const struct rbsp_ruby *r, const struct rbsp_last *last, rbsp_addr cfp, struct rbsp_ruby_stack *out)
+static bool emit(const struct rbsp_ruby *r, const struct rbsp_last *last, rbsp_addr cfp,
+		 struct rbsp_ruby_stack *out)
 {
-	/* 3.4+ hides the frame below a rescue or ensure body, and so do the default labels everywhere. */
+	/* 3.4+ hides the frame below a rescue or ensure body, and so do the default labels
+	 * everywhere. */
 	bool hides = r->opt.labels == RBSP_LABELS_DEFAULT || r->l->labels.qualified, hidden = false;
 
 	if (out->cap < last->n) {
@@ -311,7 +315,8 @@ static bool emit(const struct rbsp_ruby *r, const struct rbsp_last *last, rbsp_a
 	return true;
 }
 
-enum rbsp_status rbsp_ruby_decode(struct rbsp_ruby *r, const struct rbsp_capture *cap, struct rbsp_ruby_stack *out)
+enum rbsp_status rbsp_ruby_decode(struct rbsp_ruby *r, const struct rbsp_capture *cap,
+				  struct rbsp_ruby_stack *out)
 {
 	const struct rbsp_layout *l = r->l;
 	const struct rbsp_range *cfps = &cap->range[RBSP_RANGE_CFP];
@@ -338,8 +343,10 @@ enum rbsp_status rbsp_ruby_decode(struct rbsp_ruby *r, const struct rbsp_capture
 			if (last->raw[j].todo)
 				rbsp_walk_frame(r, &last->raw[j], j + 1 == n);
 	}
+	if (r->stored && r->epoch && r->spoiled_from > r->serial && gc_went_on(r))
+		r->spoiled_from = r->serial;
 	last->n = n;
-	last->epoch = r->epoch_checked ? r->store_epoch : r->epoch;
+	last->epoch = r->stored && r->spoiled_from <= r->serial ? 0 : r->epoch;
 	if (!emit(r, last, cfps->addr, out))
 		return RBSP_E_NOMEM;
 	return r->mem.tape_short ? RBSP_E_TAPE : RBSP_OK;

@@ -55,7 +55,8 @@ enum rbsp_status rbsp_env_words(struct rbsp_ruby *r, rbsp_addr ep, uint64_t word
 }
 
 /* check_method_entry: a method entry, or at the method's own environment an svar that holds one. */
-static enum rbsp_status method_of(struct rbsp_ruby *r, uint64_t v, bool local, const struct rbsp_ment **out)
+static enum rbsp_status method_of(struct rbsp_ruby *r, uint64_t v, bool local,
+				  const struct rbsp_ment **out)
 {
 	enum rbsp_status st;
 

@@ -13,8 +13,8 @@ uint64_t rbsp_object_id_serial(const struct rbsp_layout *l, uint64_t id)
 	return id > l->symbols.last_op_id ? id >> SCOPE_SHIFT : id;
 }
 
-enum rbsp_status rbsp_object_id_string(struct rbsp_mem *m, const struct rbsp_layout *l, rbsp_addr symbols,
-				       uint64_t serial, rbsp_addr *str)
+enum rbsp_status rbsp_object_id_string(struct rbsp_mem *m, const struct rbsp_layout *l,
+				       rbsp_addr symbols, uint64_t serial, rbsp_addr *str)
 {
 	rbsp_addr ids, unit;
 	uint32_t last;
@@ -38,8 +38,8 @@ enum rbsp_status rbsp_object_id_string(struct rbsp_mem *m, const struct rbsp_lay
 	return st;
 }
 
-enum rbsp_status rbsp_object_id_text(struct rbsp_mem *m, const struct rbsp_layout *l, rbsp_addr symbols,
-				     uint64_t id, char **out)
+enum rbsp_status rbsp_object_id_text(struct rbsp_mem *m, const struct rbsp_layout *l,
+				     rbsp_addr symbols, uint64_t id, char **out)
 {
 	rbsp_addr str;
 	enum rbsp_status st =
@@ -48,8 +48,9 @@ enum rbsp_status rbsp_object_id_text(struct rbsp_mem *m, const struct rbsp_layou
 	return st == RBSP_OK ? rbsp_object_text(m, l, str, out) : st;
 }
 
-enum rbsp_status rbsp_ruby_id_name(struct rbsp_target *t, const struct rbsp_layout *l, rbsp_addr symbols,
-				   uint64_t id, char *buf, size_t cap, size_t *len)
+enum rbsp_status rbsp_ruby_id_name(struct rbsp_target *t, const struct rbsp_layout *l,
+				   rbsp_addr symbols, uint64_t id, char *buf, size_t cap,
+				   size_t *len)
 {
 	struct rbsp_mem m = rbsp_mem_direct(t);
 	rbsp_addr str;

@@ -1,4 +1,5 @@
-/* What the files of the Ruby reader share: the decoder, its caches, and what makes an entry of a cache trusted. */
+/* What the files of the Ruby reader share: the decoder, its caches, and what makes an entry of a
+ * cache trusted. */
 #ifndef RBSP_RUBY_INTERNAL_H
 #define RBSP_RUBY_INTERNAL_H
 
@@ -8,14 +9,14 @@
 
 /* Bounds of walks through the target's memory. */
 enum {
-	RBSP_EP_MAX = 64,        /* environments of one frame */
-	RBSP_PARENT_MAX = 256,   /* iseqs around one iseq */
-	RBSP_SUPER_MAX = 64,     /* superclasses on the way to a real class */
-	RBSP_IVARS_MAX = 1024,   /* internal ivars of one class */
-	RBSP_LIST_MAX = 100000,  /* nodes of a list, constants of a program */
-	RBSP_CACHE_MAX = 60000,  /* entries of a cache before it is emptied */
-	RBSP_STACKS_MAX = 128,   /* VM stacks whose last frames are kept */
-	RBSP_PAGES_MAX = 8192,   /* pages read for one decoding */
+	RBSP_EP_MAX = 64,       /* environments of one frame */
+	RBSP_PARENT_MAX = 256,  /* iseqs around one iseq */
+	RBSP_SUPER_MAX = 64,    /* superclasses on the way to a real class */
+	RBSP_IVARS_MAX = 1024,  /* internal ivars of one class */
+	RBSP_LIST_MAX = 100000, /* nodes of a list, constants of a program */
+	RBSP_CACHE_MAX = 60000, /* entries of a cache before it is emptied */
+	RBSP_STACKS_MAX = 128,  /* VM stacks whose last frames are kept */
+	RBSP_PAGES_MAX = 8192,  /* pages read for one decoding */
 };
 
 /* vm_core.h: ep[0] of every frame. */
@@ -48,14 +49,20 @@ enum rbsp_iseq_type {
 };
 
 /* internal/imemo.h: (flags >> 12) & 15 of a T_IMEMO. */
-enum { RBSP_IMEMO_CREF = 1, RBSP_IMEMO_SVAR = 2, RBSP_IMEMO_IFUNC = 4, RBSP_IMEMO_MENT = 6, RBSP_IMEMO_ISEQ = 7 };
+enum {
+	RBSP_IMEMO_CREF = 1,
+	RBSP_IMEMO_SVAR = 2,
+	RBSP_IMEMO_IFUNC = 4,
+	RBSP_IMEMO_MENT = 6,
+	RBSP_IMEMO_ISEQ = 7
+};
 
 /* method.h: rb_method_definition_t.type. */
 enum { RBSP_METHOD_CFUNC = 1, RBSP_METHOD_BMETHOD = 4 };
 
 /**
- * Objects at an address change only by GC. An entry is trusted in the epoch (GC count, marking) in which it was
- * validated, or for the one decoding in which it was.
+ * Objects at an address change only by GC. An entry is trusted in the epoch (GC count, marking) in
+ * which it was validated, or for the one decoding in which it was.
  */
 struct rbsp_trust {
 	uint64_t epoch;  /* 0: none */
@@ -71,10 +78,10 @@ struct rbsp_iseq {
 	rbsp_addr body, encoded, insns, succ, parent, local;
 	uint64_t label_v, path_v; /* the VALUEs, for validation */
 	uint32_t type, size, n_insns, first_line;
-	bool c_trace;      /* shown like a C method */
-	char *label;       /* as stored: "block in foo" */
+	bool c_trace; /* shown like a C method */
+	char *label;  /* as stored: "block in foo" */
 	char *path;
-	unsigned levels;   /* blocks on the way to its local iseq */
+	unsigned levels; /* blocks on the way to its local iseq */
 	uint32_t local_type;
 	char *local_label; /* "foo", "<class:Foo>" */
 	UT_hash_handle hh;
@@ -82,10 +89,10 @@ struct rbsp_iseq {
 
 /** What stands in front of a method's name. */
 struct rbsp_owner {
-	char *path;        /* class path; NULL: unknown */
-	char separator;    /* '#' or '.' */
-	bool permanent;    /* the path will not change */
-	bool qualifies;    /* Ruby 3.4+ itself prints it: a permanent name of a class or module */
+	char *path;     /* class path; NULL: unknown */
+	char separator; /* '#' or '.' */
+	bool permanent; /* the path will not change */
+	bool qualifies; /* Ruby 3.4+ itself prints it: a permanent name of a class or module */
 };
 
 /** What ep[-2] or an ifunc frame leads to: a method entry, or another kind of internal object. */
@@ -93,11 +100,11 @@ struct rbsp_ment {
 	rbsp_addr addr;
 	struct rbsp_trust trust;
 	uint32_t gen;
-	uint64_t word[5];  /* as read, for validation */
-	int kind;          /* RBSP_IMEMO_*, 0: none of ours */
-	int def_type;      /* of a method entry */
-	rbsp_addr func;    /* C function of a cfunc or an ifunc */
-	char *name;        /* original name; NULL: unknown */
+	uint64_t word[5]; /* as read, for validation */
+	int kind;         /* RBSP_IMEMO_*, 0: none of ours */
+	int def_type;     /* of a method entry */
+	rbsp_addr func;   /* C function of a cfunc or an ifunc */
+	char *name;       /* original name; NULL: unknown */
 	struct rbsp_owner owner;
 	UT_hash_handle hh;
 };
@@ -110,9 +117,12 @@ struct rbsp_env {
 	UT_hash_handle hh;
 };
 
-/** The typed frame of a place: (iseq, pc, method, which of the iseqs around it is the method's body). */
+/** The typed frame of a place: (iseq, pc, method, which of the iseqs around it is the method's
+ * body). */
 struct rbsp_place {
-	struct rbsp_place_key { uint64_t iseq, pc, ment, hops; } key;
+	struct rbsp_place_key {
+		uint64_t iseq, pc, ment, hops;
+	} key;
 	uint32_t iseq_gen, ment_gen;
 	rbsp_frame_id id;
 	UT_hash_handle hh;
@@ -129,12 +139,13 @@ struct rbsp_raw {
 	bool todo;     /* to be decoded in this decoding */
 };
 enum {
-	RBSP_RAW_DROPPED = 1,  /* a DUMMY frame, or a newest frame that is not filled yet */
+	RBSP_RAW_DROPPED = 1, /* a DUMMY frame, or a newest frame that is not filled yet */
 	RBSP_RAW_CFUNC = 2,
-	RBSP_RAW_RESCUE = 4,   /* the body of a rescue or ensure: the next older frame is its method */
+	RBSP_RAW_RESCUE =
+		4, /* the body of a rescue or ensure: the next older frame is its method */
 	RBSP_RAW_VOLATILE = 8, /* decode again although nothing changed */
 	RBSP_RAW_UNREAD = 16,
-	RBSP_RAW_BARE = 32,    /* the class path was not found */
+	RBSP_RAW_BARE = 32, /* the class path was not found */
 	RBSP_RAW_ISEQ = 64,
 };
 
@@ -160,20 +171,23 @@ struct rbsp_ruby {
 	struct rbsp_env *envs;
 	struct rbsp_place *places;
 	struct rbsp_last *lasts;
-	struct rbsp_iv_id *iv_ids;   /* IDs of internal ivars, class.c */
-	struct rbsp_const *consts;   /* classes by address, constants.c */
-	uint64_t consts_ns;          /* when they were walked */
-	uint64_t consts_wait_ns;     /* until they are walked again for a class that is not among them */
+	struct rbsp_iv_id *iv_ids; /* IDs of internal ivars, class.c */
+	struct rbsp_const *consts; /* classes by address, constants.c */
+	uint64_t consts_ns;        /* when they were walked */
+	uint64_t
+		consts_wait_ns; /* until they are walked again for a class that is not among them */
 	rbsp_frame_id unread, gc[3]; /* 0: not interned yet */
 	uint32_t gen;
 	/* of the decoding under way */
 	uint32_t serial;
-	uint64_t epoch;       /* of the capture; 0: none, nothing is trusted */
-	uint64_t store_epoch; /* what entries that are read now get */
+	uint64_t epoch;        /* of the capture; 0: none, nothing is trusted */
+	uint32_t spoiled_from; /* entries of this epoch from this decoding on were read when the GC
+				  had gone on */
+	bool stored;           /* an entry was read or validated in this decoding */
 	uint64_t now_ns;
-	bool epoch_checked; /* before the first cold read */
-	rbsp_addr stack, stack_end;         /* the VM stack */
-	const unsigned char *values;        /* its captured values, NULL: none */
+	bool epoch_checked;          /* before the first cold read */
+	rbsp_addr stack, stack_end;  /* the VM stack */
+	const unsigned char *values; /* its captured values, NULL: none */
 	rbsp_addr values_at;
 	uint32_t values_len;
 };
@@ -181,10 +195,17 @@ struct rbsp_ruby {
 /** Whether an entry may be used in this decoding as it is. */
 static inline bool rbsp_trusted(const struct rbsp_ruby *r, const struct rbsp_trust *t)
 {
-	return (r->epoch && t->epoch == r->epoch) || t->serial == r->serial;
+	return t->serial == r->serial ||
+	       (r->epoch && t->epoch == r->epoch && t->serial < r->spoiled_from);
 }
+
 /** Note that an entry's content was read or validated in this decoding. */
-void rbsp_trust_now(struct rbsp_ruby *r, struct rbsp_trust *t);
+static inline void rbsp_trust_now(struct rbsp_ruby *r, struct rbsp_trust *t)
+{
+	r->stored = true;
+	t->epoch = r->epoch;
+	t->serial = r->serial;
+}
 
 /* iseq.c */
 /** What the way from an iseq to the code around it needs. */
@@ -206,7 +227,8 @@ bool rbsp_iseq_same(const struct rbsp_ruby *r, const struct rbsp_iseq *q, const 
 		    const unsigned char *body);
 
 /* line.c */
-/** Index into the line table for an instruction: how many entries lie at or before @p pos; 0: none, or unreadable. */
+/** Index into the line table for an instruction: how many entries lie at or before @p pos; 0: none,
+ * or unreadable. */
 uint32_t rbsp_succ_lookup(struct rbsp_mem *m, rbsp_addr table, uint64_t pos);
 /** Line of a program counter; 0: unknown, or outside the iseq. */
 uint32_t rbsp_iseq_line(struct rbsp_ruby *r, const struct rbsp_iseq *q, rbsp_addr pc);
@@ -223,7 +245,8 @@ enum rbsp_status rbsp_class_owner(struct rbsp_ruby *r, rbsp_addr klass, struct r
 void rbsp_class_free(struct rbsp_ruby *r);
 
 /* constants.c */
-/** Path of a class by walking the constants from rb_cObject, borrowed until the next call; NULL: not found. */
+/** Path of a class by walking the constants from rb_cObject, borrowed until the next call; NULL:
+ * not found. */
 const char *rbsp_constants_path(struct rbsp_ruby *r, rbsp_addr klass);
 void rbsp_constants_free(struct rbsp_ruby *r);
 
@@ -252,13 +275,14 @@ enum rbsp_status rbsp_env_method(struct rbsp_ruby *r, const struct rbsp_raw *f,
 void rbsp_envs_free(struct rbsp_ruby *r);
 
 /* validate.c */
-/** Validate by content, in one vectored read, what the frames to do of raw[0..n) need and the caches do not trust. */
+/** Validate by content, in one vectored read, what the frames to do of raw[0..n) need and the
+ * caches do not trust. */
 void rbsp_validate(struct rbsp_ruby *r, const struct rbsp_raw *raw, size_t n);
 
 /* label.c */
 /** The name of a frame, as the options ask. @p m NULL: no method; @p hops as of rbsp_env_method. */
-void rbsp_label(struct rbsp_ruby *r, const struct rbsp_iseq *q, const struct rbsp_ment *m, unsigned hops,
-		struct rbsp_buf *out);
+void rbsp_label(struct rbsp_ruby *r, const struct rbsp_iseq *q, const struct rbsp_ment *m,
+		unsigned hops, struct rbsp_buf *out);
 /** "", "block in ", "block (2 levels) in ". */
 void rbsp_label_levels(struct rbsp_buf *out, unsigned levels);
 

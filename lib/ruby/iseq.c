@@ -81,8 +81,8 @@ static enum rbsp_status read_path(struct rbsp_ruby *r, rbsp_addr pathobj, char *
 }
 
 /*
- * vm_backtrace.c, calculate_iseq_label: from an iseq out to its local iseq, counting the blocks. An eval's local iseq
- * is that of the code around it.
+ * vm_backtrace.c, calculate_iseq_label: from an iseq out to its local iseq, counting the blocks. An
+ * eval's local iseq is that of the code around it.
  */
 static enum rbsp_status read_local(struct rbsp_ruby *r, struct rbsp_iseq *q)
 {
@@ -111,7 +111,11 @@ static enum rbsp_status read_local(struct rbsp_ruby *r, struct rbsp_iseq *q)
 static enum rbsp_status read_body(struct rbsp_ruby *r, struct rbsp_iseq *q)
 {
 	const struct rbsp_layout *l = r->l;
-	const struct { uint16_t off; void *to; size_t n; } field[] = {
+	const struct {
+		uint16_t off;
+		void *to;
+		size_t n;
+	} field[] = {
 		{ l->body.size, &q->size, sizeof(q->size) },
 		{ l->body.encoded, &q->encoded, sizeof(q->encoded) },
 		{ l->body.label, &q->label_v, sizeof(q->label_v) },

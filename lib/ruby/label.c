@@ -42,10 +42,12 @@ static void default_label(struct rbsp_ruby *r, const struct rbsp_iseq *q, const 
 		return;
 	}
 	rbsp_label_levels(out, q->levels);
-	add_qualified(out, m && q->local_type == RBSP_ISEQ_METHOD ? &m->owner : NULL, q->local_label);
+	add_qualified(out, m && q->local_type == RBSP_ISEQ_METHOD ? &m->owner : NULL,
+		      q->local_label);
 }
 
-/* 3.4+ vm_backtrace.c, calculate_iseq_label and rb_gen_method_name; before, the stored label is printed as it is. */
+/* 3.4+ vm_backtrace.c, calculate_iseq_label and rb_gen_method_name; before, the stored label is
+ * printed as it is. */
 static void ruby_label(struct rbsp_ruby *r, const struct rbsp_iseq *q, const struct rbsp_ment *m,
 		       struct rbsp_buf *out)
 {
@@ -54,12 +56,14 @@ static void ruby_label(struct rbsp_ruby *r, const struct rbsp_iseq *q, const str
 		return;
 	}
 	rbsp_label_levels(out, q->levels);
-	add_qualified(out, m && m->owner.qualifies && q->local_type == RBSP_ISEQ_METHOD ? &m->owner : NULL,
+	add_qualified(out,
+		      m && m->owner.qualifies && q->local_type == RBSP_ISEQ_METHOD ? &m->owner
+										   : NULL,
 		      q->local_label);
 }
 
-void rbsp_label(struct rbsp_ruby *r, const struct rbsp_iseq *q, const struct rbsp_ment *m, unsigned hops,
-		struct rbsp_buf *out)
+void rbsp_label(struct rbsp_ruby *r, const struct rbsp_iseq *q, const struct rbsp_ment *m,
+		unsigned hops, struct rbsp_buf *out)
 {
 	bool ruby = r->opt.labels == RBSP_LABELS_RUBY;
 

@@ -2,9 +2,9 @@
 #include "ruby/internal.h"
 
 /*
- * iseq.c, struct succ_index_table (2.6+): 6 words of immediate part, nine 7-bit counts each, for the first 54
- * positions; then blocks of 512 positions: a rank, eight 9-bit ranks of 64 positions, 512 bits. Short tables are
- * allocated short, so only the words that a position needs are read.
+ * iseq.c, struct succ_index_table (2.6+): 6 words of immediate part, nine 7-bit counts each, for
+ * the first 54 positions; then blocks of 512 positions: a rank, eight 9-bit ranks of 64 positions,
+ * 512 bits. Short tables are allocated short, so only the words that a position needs are read.
  */
 #define IMM_WORDS 6
 #define IMM_PER_WORD 9
@@ -58,8 +58,9 @@ uint32_t rbsp_iseq_line(struct rbsp_ruby *r, const struct rbsp_iseq *q, rbsp_add
 		return 0;
 	/* 2.7 puts nops without a line behind a block's body: they belong to the line before. */
 	for (; index && !line; index--)
-		if (rbsp_mem_read(&r->mem, q->insns + (index - 1) * (rbsp_addr)r->l->body.insn_stride,
-				  &line, sizeof(line)) != RBSP_OK)
+		if (rbsp_mem_read(&r->mem,
+				  q->insns + (index - 1) * (rbsp_addr)r->l->body.insn_stride, &line,
+				  sizeof(line)) != RBSP_OK)
 			return 0;
 	return line > 0 ? (uint32_t)line : 0;
 }

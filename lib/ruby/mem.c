@@ -94,7 +94,8 @@ enum rbsp_status rbsp_mem_word(struct rbsp_mem *m, rbsp_addr addr, uint64_t *to)
 	return rbsp_mem_read(m, addr, to, sizeof(*to));
 }
 
-/* Read the pages that stand in these slots; a page that faults is left empty and the others go on. */
+/* Read the pages that stand in these slots; a page that faults is left empty and the others go on.
+ */
 static void fill(struct rbsp_mem *m, struct rbsp_mem_page **slot, size_t n)
 {
 	struct rbsp_piece piece[BATCH];
@@ -104,7 +105,8 @@ static void fill(struct rbsp_mem *m, struct rbsp_mem_page **slot, size_t n)
 		piece[i] = (struct rbsp_piece){ slot[i]->addr, slot[i]->byte, PAGE };
 	while (from < n) {
 		size_t done = 0, whole;
-		enum rbsp_status st = m->target->ops->readv(m->target, piece + from, n - from, &done);
+		enum rbsp_status st =
+			m->target->ops->readv(m->target, piece + from, n - from, &done);
 
 		whole = st == RBSP_OK ? n - from : done / PAGE;
 		if (from + whole < n)

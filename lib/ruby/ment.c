@@ -91,8 +91,8 @@ static enum rbsp_status refresh(struct rbsp_ruby *r, struct rbsp_ment *m)
 	st = read_ment(r, m);
 	if (st != RBSP_OK || old.kind != m->kind || old.def_type != m->def_type ||
 	    old.func != m->func || !same_text(old.name, m->name) ||
-	    !same_text(old.owner.path, m->owner.path) || old.owner.separator != m->owner.separator ||
-	    old.owner.qualifies != m->owner.qualifies)
+	    !same_text(old.owner.path, m->owner.path) ||
+	    old.owner.separator != m->owner.separator || old.owner.qualifies != m->owner.qualifies)
 		m->gen = ++r->gen;
 	free_texts(&old);
 	return st;
@@ -123,7 +123,8 @@ enum rbsp_status rbsp_ment_get(struct rbsp_ruby *r, rbsp_addr addr, const struct
 	st = refresh(r, m);
 	if (st != RBSP_OK)
 		return st;
-	/* A class without a name can get one at any time: its methods are read anew for every sample. */
+	/* A class without a name can get one at any time: its methods are read anew for every
+	 * sample. */
 	if (m->kind == RBSP_IMEMO_MENT && !m->owner.permanent)
 		m->trust.serial = r->serial;
 	else

@@ -14,7 +14,8 @@
  */
 enum rbsp_status rbsp_object_string(struct rbsp_mem *m, const struct rbsp_layout *l, rbsp_addr str,
 				    char *buf, size_t cap, size_t *len);
-/** The same, malloc'ed, at most RBSP_STRING_MAX bytes, NUL bytes inside as U+FFFD. The caller frees. */
+/** The same, malloc'ed, at most RBSP_STRING_MAX bytes, NUL bytes inside as U+FFFD. The caller
+ * frees. */
 enum rbsp_status rbsp_object_text(struct rbsp_mem *m, const struct rbsp_layout *l, rbsp_addr str,
 				  char **out);
 /** Element @p i of an Array. @return RBSP_E_NOT_FOUND: behind its end; RBSP_E_TORN: not an Array */
@@ -23,10 +24,10 @@ enum rbsp_status rbsp_object_element(struct rbsp_mem *m, const struct rbsp_layou
 /** Serial number of an ID: its index in the ID table. */
 uint64_t rbsp_object_id_serial(const struct rbsp_layout *l, uint64_t id);
 /** The String VALUE that names an ID. @return RBSP_E_NOT_FOUND: no such ID */
-enum rbsp_status rbsp_object_id_string(struct rbsp_mem *m, const struct rbsp_layout *l, rbsp_addr symbols,
-				       uint64_t serial, rbsp_addr *str);
+enum rbsp_status rbsp_object_id_string(struct rbsp_mem *m, const struct rbsp_layout *l,
+				       rbsp_addr symbols, uint64_t serial, rbsp_addr *str);
 /** The name of an ID, malloc'ed. @return RBSP_E_NOT_FOUND: no such ID, or @p symbols is 0 */
-enum rbsp_status rbsp_object_id_text(struct rbsp_mem *m, const struct rbsp_layout *l, rbsp_addr symbols,
-				     uint64_t id, char **out);
+enum rbsp_status rbsp_object_id_text(struct rbsp_mem *m, const struct rbsp_layout *l,
+				     rbsp_addr symbols, uint64_t id, char **out);
 
 #endif

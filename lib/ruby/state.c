@@ -1,4 +1,5 @@
-/* What a capture says of its thread: whether it is Ruby's, what it does, and whether it collects garbage. */
+/* What a capture says of its thread: whether it is Ruby's, what it does, and whether it collects
+ * garbage. */
 #include "ruby/internal.h"
 
 #include <elf.h>
@@ -42,7 +43,8 @@ static rbsp_addr pthread_of(const struct rbsp_layout *l, const struct rbsp_captu
 	return word(cap, RBSP_RANGE_NT, l->nt.pthread, &id) ? id : 0;
 }
 
-enum rbsp_status rbsp_ruby_check(struct rbsp_ruby *r, const struct rbsp_capture *cap, rbsp_addr thread_pointer)
+enum rbsp_status rbsp_ruby_check(struct rbsp_ruby *r, const struct rbsp_capture *cap,
+				 rbsp_addr thread_pointer)
 {
 	const struct rbsp_layout *l = r->l;
 	uint64_t ec, stack, size, cfp, th, th_ec;
@@ -53,10 +55,11 @@ enum rbsp_status rbsp_ruby_check(struct rbsp_ruby *r, const struct rbsp_capture 
 		return RBSP_E_NOT_FOUND;
 	if (!word(cap, RBSP_RANGE_EC, l->ec.vm_stack, &stack) ||
 	    !word(cap, RBSP_RANGE_EC, l->ec.vm_stack_size, &size) ||
-	    !word(cap, RBSP_RANGE_EC, l->ec.cfp, &cfp) || !word(cap, RBSP_RANGE_EC, l->ec.thread, &th) ||
-	    cap->range[RBSP_RANGE_EC].addr != ec)
+	    !word(cap, RBSP_RANGE_EC, l->ec.cfp, &cfp) ||
+	    !word(cap, RBSP_RANGE_EC, l->ec.thread, &th) || cap->range[RBSP_RANGE_EC].addr != ec)
 		return RBSP_E_TORN;
-	if (!th || cap->range[RBSP_RANGE_TH].addr != th || !word(cap, RBSP_RANGE_TH, l->th.ec, &th_ec) ||
+	if (!th || cap->range[RBSP_RANGE_TH].addr != th ||
+	    !word(cap, RBSP_RANGE_TH, l->th.ec, &th_ec) ||
 	    !half(cap, RBSP_RANGE_TH, l->th.status, &status))
 		return RBSP_E_NOT_FOUND;
 	/* A finished thread's pthread keeps a pointer to what was its ec (3.1). */
@@ -66,8 +69,8 @@ enum rbsp_status rbsp_ruby_check(struct rbsp_ruby *r, const struct rbsp_capture 
 	/* Elsewhere than on x86-64 pthread_t is not the thread pointer. */
 	if (l->machine == EM_X86_64 && thread_pointer && pthread && pthread != thread_pointer)
 		return RBSP_E_NOT_FOUND;
-	if ((stack | cfp) & 7 || size > (UINT64_MAX >> 4) || stack > UINT64_MAX - size * 8 || cfp < stack ||
-	    cfp > stack + size * 8)
+	if ((stack | cfp) & 7 || size > (UINT64_MAX >> 4) || stack > UINT64_MAX - size * 8 ||
+	    cfp < stack || cfp > stack + size * 8)
 		return RBSP_E_RANGE;
 	if ((stack + size * 8 - cfp) % l->cfp.size)
 		return RBSP_E_TORN;
@@ -97,7 +100,8 @@ static bool handed_over(const struct rbsp_layout *l, const struct rbsp_capture *
 	return off < g->len && !cap->data[g->off + off];
 }
 
-/* Whether the thread stands in the queue for the GVL: its list node is linked and, where the ubf list shares it, not there. */
+/* Whether the thread stands in the queue for the GVL: its list node is linked and, where the ubf
+ * list shares it, not there. */
 static bool queued(const struct rbsp_layout *l, const struct rbsp_capture *cap)
 {
 	rbsp_addr node = cap->range[RBSP_RANGE_TH].addr + l->th.ready_node;
@@ -107,7 +111,8 @@ static bool queued(const struct rbsp_layout *l, const struct rbsp_capture *cap)
 	       word(cap, RBSP_RANGE_TH, l->th.unblock_func, &ubf) && !ubf;
 }
 
-enum rbsp_thread_state rbsp_ruby_state(struct rbsp_ruby *r, const struct rbsp_capture *cap, rbsp_addr *owner_th)
+enum rbsp_thread_state rbsp_ruby_state(struct rbsp_ruby *r, const struct rbsp_capture *cap,
+				       rbsp_addr *owner_th)
 {
 	const struct rbsp_layout *l = r->l;
 	rbsp_addr owner = 0, th = cap->range[RBSP_RANGE_TH].addr;

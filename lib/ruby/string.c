@@ -18,7 +18,8 @@ enum rbsp_status rbsp_object_string(struct rbsp_mem *m, const struct rbsp_layout
 	if (!cap || !rbsp_is_object(str))
 		return RBSP_E_RANGE;
 	buf[0] = 0;
-	st = rbsp_mem_read(m, str, w, 3 * sizeof(w[0])); /* flags, klass, length or the first data */
+	st = rbsp_mem_read(m, str, w,
+			   3 * sizeof(w[0])); /* flags, klass, length or the first data */
 	if (st != RBSP_OK)
 		return st;
 	if ((w[0] & RBSP_T_MASK) != RBSP_T_STRING)
@@ -44,7 +45,8 @@ enum rbsp_status rbsp_object_string(struct rbsp_mem *m, const struct rbsp_layout
 	return RBSP_OK;
 }
 
-enum rbsp_status rbsp_object_text(struct rbsp_mem *m, const struct rbsp_layout *l, rbsp_addr str, char **out)
+enum rbsp_status rbsp_object_text(struct rbsp_mem *m, const struct rbsp_layout *l, rbsp_addr str,
+				  char **out)
 {
 	char buf[RBSP_STRING_MAX + 1];
 	size_t len, nuls = 0, k = 0;

@@ -12,11 +12,13 @@ struct found {
 };
 
 /* Called for each node of a list. @return not RBSP_OK ends the walk */
-typedef enum rbsp_status (*node_fn)(struct rbsp_target *t, const struct rbsp_layout *l, rbsp_addr node, void *arg);
+typedef enum rbsp_status (*node_fn)(struct rbsp_target *t, const struct rbsp_layout *l,
+				    rbsp_addr node, void *arg);
 
-/* Intrusive, circular {next, prev}; the head is no node. A list that changes meanwhile may lead astray: it is bounded. */
-static enum rbsp_status walk_list(struct rbsp_target *t, const struct rbsp_layout *l, rbsp_addr head, node_fn fn,
-				  void *arg)
+/* Intrusive, circular {next, prev}; the head is no node. A list that changes meanwhile may lead
+ * astray: it is bounded. */
+static enum rbsp_status walk_list(struct rbsp_target *t, const struct rbsp_layout *l,
+				  rbsp_addr head, node_fn fn, void *arg)
 {
 	rbsp_addr node;
 	enum rbsp_status st = rbsp_read_word(t, head, &node);
@@ -36,8 +38,8 @@ struct walk {
 	rbsp_addr vm, main_thread, ractor;
 };
 
-static enum rbsp_status pthread_of(struct rbsp_target *t, const struct rbsp_layout *l, const unsigned char *th,
-				   rbsp_addr *out)
+static enum rbsp_status pthread_of(struct rbsp_target *t, const struct rbsp_layout *l,
+				   const unsigned char *th, rbsp_addr *out)
 {
 	rbsp_addr nt;
 
@@ -52,7 +54,8 @@ static enum rbsp_status pthread_of(struct rbsp_target *t, const struct rbsp_layo
 	return rbsp_read_word(t, nt + l->nt.pthread, out);
 }
 
-static enum rbsp_status add_thread(struct rbsp_target *t, const struct rbsp_layout *l, rbsp_addr node, void *arg)
+static enum rbsp_status add_thread(struct rbsp_target *t, const struct rbsp_layout *l,
+				   rbsp_addr node, void *arg)
 {
 	struct walk *w = arg;
 	struct rbsp_ruby_thread *th;
@@ -87,7 +90,8 @@ static enum rbsp_status add_thread(struct rbsp_target *t, const struct rbsp_layo
 	return st;
 }
 
-static enum rbsp_status add_ractor(struct rbsp_target *t, const struct rbsp_layout *l, rbsp_addr node, void *arg)
+static enum rbsp_status add_ractor(struct rbsp_target *t, const struct rbsp_layout *l,
+				   rbsp_addr node, void *arg)
 {
 	struct walk *w = arg;
 

@@ -72,7 +72,8 @@ static void add_iseq(struct rbsp_ruby *r, struct list *l, rbsp_addr addr)
 	}
 }
 
-/* The environments from this one on, by what the cache knows of them. @return its words; NULL: unknown */
+/* The environments from this one on, by what the cache knows of them. @return its words; NULL:
+ * unknown */
 static const uint64_t *add_env(struct rbsp_ruby *r, struct list *l, rbsp_addr ep, uint64_t word[3])
 {
 	const unsigned char *captured = rbsp_env_captured(r, ep);
@@ -122,7 +123,8 @@ static unsigned pieces_of(struct item *i, struct rbsp_piece *p)
 	switch (i->kind) {
 	case ISEQ:
 		p[0] = (struct rbsp_piece){ i->of.iseq->addr, i->bytes, RBSP_ISEQ_PROOF };
-		p[1] = (struct rbsp_piece){ i->of.iseq->body, i->bytes + RBSP_ISEQ_PROOF, RBSP_BODY_PROOF };
+		p[1] = (struct rbsp_piece){ i->of.iseq->body, i->bytes + RBSP_ISEQ_PROOF,
+					    RBSP_BODY_PROOF };
 		return 2;
 	case MENT:
 		p[0] = (struct rbsp_piece){ i->of.ment->addr, i->bytes, sizeof(i->of.ment->word) };
@@ -154,7 +156,8 @@ static void judge(struct rbsp_ruby *r, struct item *i)
 	}
 }
 
-/* Read the pieces of the items from *from on; *from is set behind what was read and behind the item that faulted. */
+/* Read the pieces of the items from *from on; *from is set behind what was read and behind the item
+ * that faulted. */
 static bool read_some(struct rbsp_ruby *r, struct list *l, struct rbsp_piece *piece, size_t *from)
 {
 	size_t n = 0, done = 0;

@@ -27,7 +27,8 @@ static bool known_magic(uint64_t flags)
 	}
 }
 
-/* Whether code of this type runs in frames of this kind. The main script and evals run in several. */
+/* Whether code of this type runs in frames of this kind. The main script and evals run in several.
+ */
 static bool fits(uint64_t flags, uint32_t type)
 {
 	switch (flags & RBSP_MAGIC_MASK) {
@@ -38,7 +39,8 @@ static bool fits(uint64_t flags, uint32_t type)
 	case RBSP_MAGIC_CLASS:
 		return type == RBSP_ISEQ_CLASS;
 	case RBSP_MAGIC_RESCUE:
-		return type == RBSP_ISEQ_RESCUE || type == RBSP_ISEQ_ENSURE || type == RBSP_ISEQ_PLAIN;
+		return type == RBSP_ISEQ_RESCUE || type == RBSP_ISEQ_ENSURE ||
+		       type == RBSP_ISEQ_PLAIN;
 	default:
 		return true;
 	}
@@ -60,8 +62,8 @@ static void unread(struct rbsp_ruby *r, struct rbsp_raw *f)
 	f->flags |= RBSP_RAW_UNREAD | RBSP_RAW_VOLATILE;
 }
 
-static rbsp_frame_id make_frame(struct rbsp_ruby *r, const struct rbsp_iseq *q, const struct rbsp_ment *m,
-				const struct rbsp_place_key *key)
+static rbsp_frame_id make_frame(struct rbsp_ruby *r, const struct rbsp_iseq *q,
+				const struct rbsp_ment *m, const struct rbsp_place_key *key)
 {
 	struct rbsp_frame frame = { .kind = q ? RBSP_FRAME_RUBY : RBSP_FRAME_CFUNC };
 	struct rbsp_buf label = { 0 };
@@ -71,7 +73,8 @@ static rbsp_frame_id make_frame(struct rbsp_ruby *r, const struct rbsp_iseq *q, 
 	frame.name = rbsp_buf_text(&label);
 	frame.owner = m ? m->owner.path : NULL;
 	if (q && r->opt.labels == RBSP_LABELS_RUBY &&
-	    (q->c_trace || (r->l->labels.no_internal && !strncmp(q->path, INTERNAL, strlen(INTERNAL))))) {
+	    (q->c_trace ||
+	     (r->l->labels.no_internal && !strncmp(q->path, INTERNAL, strlen(INTERNAL))))) {
 		frame.kind = RBSP_FRAME_CFUNC; /* Ruby prints it at its caller's line */
 	} else if (q) {
 		frame.path = q->path;
@@ -84,8 +87,8 @@ static rbsp_frame_id make_frame(struct rbsp_ruby *r, const struct rbsp_iseq *q, 
 }
 
 /* The frame of a place, made once for each content of its iseq and method. */
-static rbsp_frame_id frame_of(struct rbsp_ruby *r, const struct rbsp_iseq *q, const struct rbsp_ment *m,
-			      rbsp_addr pc, unsigned hops)
+static rbsp_frame_id frame_of(struct rbsp_ruby *r, const struct rbsp_iseq *q,
+			      const struct rbsp_ment *m, rbsp_addr pc, unsigned hops)
 {
 	struct rbsp_place_key key = { q ? q->addr : 0, pc, m ? m->addr : 0, hops };
 	uint32_t iseq_gen = q ? q->gen : 0, ment_gen = m ? m->gen : 0;
@@ -165,7 +168,8 @@ static enum rbsp_status walk_iseq(struct rbsp_ruby *r, struct rbsp_raw *f, bool 
 		st = rbsp_env_method(r, f, &m, &hops);
 	if (st != RBSP_OK)
 		return st;
-	if (newest && r->l->cfp.published_unfilled && (!inside(q, pc) || !fits(f->env[FLAGS], q->type)))
+	if (newest && r->l->cfp.published_unfilled &&
+	    (!inside(q, pc) || !fits(f->env[FLAGS], q->type)))
 		return RBSP_E_TORN;
 	f->flags |= RBSP_RAW_ISEQ;
 	if (q->type == RBSP_ISEQ_RESCUE || q->type == RBSP_ISEQ_ENSURE)

@@ -1,4 +1,5 @@
-/* The sampler's own structures: shared by its tracers, which stop threads, and its decoder, which does all the rest. */
+/* The sampler's own structures: shared by its tracers, which stop threads, and its decoder, which
+ * does all the rest. */
 #ifndef RBSP_CORE_H
 #define RBSP_CORE_H
 
@@ -19,7 +20,8 @@
 struct rbsp_tick_counts {
 	_Atomic uint64_t ticks, missed, due, late, stops;
 	_Atomic uint64_t gone, deadline, unreadable, inconsistent, traced, behind;
-	_Atomic uint64_t due_last; /* threads that were due at the last tick: what a missed one is counted with */
+	_Atomic uint64_t due_last; /* threads that were due at the last tick: what a missed one is
+				      counted with */
 	_Atomic uint64_t stop_ns, stop_max_ns;
 	_Atomic uint64_t stop_bucket[RBSP_STOP_BUCKETS];
 	_Atomic int traced_tid; /* a thread that somebody else holds */
@@ -28,7 +30,7 @@ struct rbsp_tick_counts {
 /** A thread that the tick asks for. */
 struct rbsp_due {
 	struct rbsp_entry *entry;
-	struct rbsp_schedstat before; /* at the tick */
+	struct rbsp_schedstat before;  /* at the tick */
 	struct rbsp_proc_syscall call; /* where it is blocked */
 	uint64_t interrupt_ns;
 	bool blocked; /* not running: read without a stop */
@@ -43,25 +45,26 @@ struct rbsp_due {
 #define RBSP_DUE_MAX 32768u
 
 /**
- * One tracer thread, pinned to a cpu. All are asleep to the same instant; the first to wake takes the tick, the others
- * hold their cpus until its INTERRUPTs are out. A tracer that waits for a stop does not own the tick any more: the
- * next one is another's.
+ * One tracer thread, pinned to a cpu. All are asleep to the same instant; the first to wake takes
+ * the tick, the others hold their cpus until its INTERRUPTs are out. A tracer that waits for a stop
+ * does not own the tick any more: the next one is another's.
  */
 struct rbsp_tracer {
 	struct rbsp_sampler *s;
 	int cpu;
 	pthread_t thread;
 	bool started;
-	_Atomic bool active;       /* its cpu is in use by a target */
-	_Atomic bool away;         /* it waits for stops, and does not hold its cpu */
-	sem_t go;                  /* posted when it becomes active */
-	_Atomic uint64_t holds;    /* 1 + the last tick at whose instant it had its cpu */
-	_Atomic uint64_t waits_ns; /* since when it waits for stops, 0: it does not */
-	_Atomic bool pressed;      /* the deadline has passed */
-	uint64_t woken_ns;         /* when it last woke the decoder */
-	int sched;                 /* descriptor of its own /proc/thread-self/sched */
-	_Atomic uint64_t on_cpu_ns; /* when it came on its cpu for this tick, by the scheduler's clock; 0: nobody asks */
-	struct rbsp_due *due;      /* what the tick at hand asks for */
+	_Atomic bool active;        /* its cpu is in use by a target */
+	_Atomic bool away;          /* it waits for stops, and does not hold its cpu */
+	sem_t go;                   /* posted when it becomes active */
+	_Atomic uint64_t holds;     /* 1 + the last tick at whose instant it had its cpu */
+	_Atomic uint64_t waits_ns;  /* since when it waits for stops, 0: it does not */
+	_Atomic bool pressed;       /* the deadline has passed */
+	uint64_t woken_ns;          /* when it last woke the decoder */
+	int sched;                  /* descriptor of its own /proc/thread-self/sched */
+	_Atomic uint64_t on_cpu_ns; /* when it came on its cpu for this tick, by the scheduler's
+				       clock; 0: nobody asks */
+	struct rbsp_due *due;       /* what the tick at hand asks for */
 	size_t n_due;
 	struct rbsp_ring ring;
 };
@@ -78,22 +81,25 @@ struct rbsp_sampler {
 	struct rbsp_ticks ticks;
 	_Atomic uint64_t claimed; /* ticks below were taken */
 	_Atomic uint64_t issued;  /* ticks below have their INTERRUPTs out */
-	_Atomic bool owned;       /* somebody owns the tick: a tracer that looks who is due, or the decoder changing a table */
-	_Atomic uint64_t slept_ns; /* the last tick at which a thread of a target was seen blocked */
-	_Atomic bool stopping;    /* asked to end */
-	_Atomic bool closing;     /* tracers must end */
-	_Atomic bool realtime;    /* real-time priority was granted */
-	_Atomic bool aimed;       /* at least the scheduler lets our timers preempt the target */
-	sem_t wake;               /* the decoder sleeps here */
-	uint64_t end_ns;          /* no tick at or after, 0: none */
+	_Atomic bool owned;       /* somebody owns the tick: a tracer that looks who is due, or the
+				     decoder changing a table */
+	_Atomic uint64_t
+		slept_ns;      /* the last tick at which a thread of a target was seen blocked */
+	_Atomic bool stopping; /* asked to end */
+	_Atomic bool closing;  /* tracers must end */
+	_Atomic bool realtime; /* real-time priority was granted */
+	_Atomic bool aimed;    /* at least the scheduler lets our timers preempt the target */
+	sem_t wake;            /* the decoder sleeps here */
+	uint64_t end_ns;       /* no tick at or after, 0: none */
 	struct rbsp_tracer tracer[RBSP_CPUS];
 	uint64_t cpu_used_ns[RBSP_CPUS]; /* when a target was last seen there, 0: never */
 	struct rbsp_tick_counts counts;
 	struct {
-		_Atomic uint64_t samples, exact, cut, unmerged, not_due, inconsistent, unreadable, cpu_ns;
-	} done; /* the decoder's */
+		_Atomic uint64_t samples, exact, cut, unmerged, not_due, inconsistent, unreadable,
+			cpu_ns;
+	} done;                             /* the decoder's */
 	_Atomic uint64_t first_ns, last_ns; /* of the ticks */
-	_Atomic int other_tracer; /* a process that holds a thread of a target, 0: none */
+	_Atomic int other_tracer;           /* a process that holds a thread of a target, 0: none */
 };
 
 static inline void rbsp_count(_Atomic uint64_t *c, uint64_t n)
@@ -118,8 +124,10 @@ void rbsp_tracers_free(struct rbsp_sampler *s);
 
 /** Find who is due at this tick and interrupt those that run: t->due. The caller owns the tick. */
 void rbsp_due_issue(struct rbsp_tracer *t, uint64_t tick_ns);
-/** A free event for a due thread, its times filled in, which settles it; NULL: the decoder is behind (counted). */
-struct rbsp_event *rbsp_due_event(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns, size_t *room);
+/** A free event for a due thread, its times filled in, which settles it; NULL: the decoder is
+ * behind (counted). */
+struct rbsp_event *rbsp_due_event(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns,
+				  size_t *room);
 /** Hand an event to the decoder. */
 void rbsp_due_push(struct rbsp_tracer *t, struct rbsp_event *ev);
 /** Count what a due thread stands for as lost. */

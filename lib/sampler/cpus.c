@@ -45,7 +45,8 @@ void rbsp_cpus_find(struct rbsp_sampler *s, struct rbsp_proc *p)
 	cpu_set_t set;
 
 	note(s, p, now);
-	if (sysconf(_SC_NPROCESSORS_ONLN) > FEW_CPUS || sched_getaffinity(p->info.pid, sizeof(set), &set) != 0)
+	if (sysconf(_SC_NPROCESSORS_ONLN) > FEW_CPUS ||
+	    sched_getaffinity(p->info.pid, sizeof(set), &set) != 0)
 		return;
 	for (int cpu = 0; cpu < RBSP_CPUS; cpu++) {
 		if (CPU_ISSET((size_t)cpu, &set))

@@ -21,8 +21,8 @@ struct place {
 		uint64_t is_return;
 	} key;
 	enum rbsp_role role;
-	struct rbsp_frame frame;   /* strings borrowed from the frame table */
-	rbsp_frame_id id, interp;  /* as a native frame, as the interpreter's own; 0: not yet made */
+	struct rbsp_frame frame;  /* strings borrowed from the frame table */
+	rbsp_frame_id id, interp; /* as a native frame, as the interpreter's own; 0: not yet made */
 	rbsp_addr func;
 	UT_hash_handle hh;
 };
@@ -69,8 +69,7 @@ void rbsp_decoder_free(struct rbsp_decoder *d)
 
 	if (!d)
 		return;
-	HASH_ITER(hh, d->places, p, next)
-	{
+	HASH_ITER (hh, d->places, p, next) {
 		HASH_DEL(d->places, p);
 		free(p);
 	}
@@ -104,8 +103,10 @@ static bool make_room(struct rbsp_decoder *d, size_t n_native, size_t n_ruby)
 	while (ruby < n_ruby + 64)
 		ruby = ruby ? 2 * ruby : 256;
 	/* and three more for markers, gc and state */
-	if (!grow((void **)&d->at, native, sizeof(*d->at)) || !grow((void **)&d->mn, native, sizeof(*d->mn)) ||
-	    !grow((void **)&d->mr, ruby, sizeof(*d->mr)) || !grow((void **)&d->merged, native + ruby, sizeof(*d->merged)) ||
+	if (!grow((void **)&d->at, native, sizeof(*d->at)) ||
+	    !grow((void **)&d->mn, native, sizeof(*d->mn)) ||
+	    !grow((void **)&d->mr, ruby, sizeof(*d->mr)) ||
+	    !grow((void **)&d->merged, native + ruby, sizeof(*d->merged)) ||
 	    !grow((void **)&d->out, native + ruby + 4, sizeof(*d->out)))
 		return false;
 	d->cap_native = native;
@@ -122,7 +123,8 @@ static bool in_ranges(const struct rbsp_code_range *r, size_t n, rbsp_addr a)
 	return false;
 }
 
-static enum rbsp_role role_of(const struct rbsp_located *l, rbsp_addr lookup, const struct rbsp_frame *f)
+static enum rbsp_role role_of(const struct rbsp_located *l, rbsp_addr lookup,
+			      const struct rbsp_frame *f)
 {
 	const char *base = strrchr(l->path, '/');
 
@@ -131,7 +133,8 @@ static enum rbsp_role role_of(const struct rbsp_located *l, rbsp_addr lookup, co
 	if (in_ranges(l->interp, l->n_interp, lookup))
 		return RBSP_ROLE_LOOP;
 	base = base ? base + 1 : l->path;
-	return f->module && strncmp(base, f->module, strlen(f->module)) == 0 ? RBSP_ROLE_RUBY_LIB : RBSP_ROLE_PLAIN;
+	return f->module && strncmp(base, f->module, strlen(f->module)) == 0 ? RBSP_ROLE_RUBY_LIB
+									     : RBSP_ROLE_PLAIN;
 }
 
 static rbsp_frame_id intern_as(struct rbsp_decoder *d, struct place *p, enum rbsp_frame_kind kind)
@@ -142,7 +145,8 @@ static rbsp_frame_id intern_as(struct rbsp_decoder *d, struct place *p, enum rbs
 	return rbsp_frames_intern(d->frames, &f);
 }
 
-static struct place *place_of(struct rbsp_decoder *d, struct rbsp_proc *proc, const struct rbsp_native_frame *f)
+static struct place *place_of(struct rbsp_decoder *d, struct rbsp_proc *proc,
+			      const struct rbsp_native_frame *f)
 {
 	struct place *p, key = { 0 };
 
@@ -180,7 +184,8 @@ static rbsp_frame_id join(struct rbsp_decoder *d, rbsp_frame_id ruby, const stru
 	return rbsp_frames_intern(d->frames, &f);
 }
 
-static rbsp_frame_id named_frame(struct rbsp_decoder *d, enum rbsp_frame_kind kind, const char *name)
+static rbsp_frame_id named_frame(struct rbsp_decoder *d, enum rbsp_frame_kind kind,
+				 const char *name)
 {
 	struct rbsp_frame f = { .kind = kind, .name = name };
 
@@ -202,11 +207,13 @@ static enum rbsp_thread_state state_now(const struct rbsp_capture *c, enum rbsp_
 	if (ruby == RBSP_STATE_NATIVE && off_cpu && c->syscall >= 0)
 		return RBSP_STATE_BLOCKED; /* the call has ended, the thread has no cpu yet */
 	if (is_waiting(ruby) && !off_cpu)
-		return RBSP_STATE_NATIVE; /* on its way into the wait, or out of it: it uses a cpu */
+		return RBSP_STATE_NATIVE; /* on its way into the wait, or out of it: it uses a cpu
+					   */
 	return ruby;
 }
 
-static rbsp_frame_id state_frame(struct rbsp_decoder *d, const struct rbsp_capture *c, enum rbsp_thread_state state)
+static rbsp_frame_id state_frame(struct rbsp_decoder *d, const struct rbsp_capture *c,
+				 enum rbsp_thread_state state)
 {
 	const char *call = rbsp_syscall_name(c->syscall);
 	char name[64];
@@ -236,7 +243,8 @@ struct unwound {
 	bool cut;   /* it ends where nobody asked it to */
 };
 
-static struct unwound unwind(struct rbsp_decoder *d, struct rbsp_proc *p, const struct rbsp_capture *c)
+static struct unwound unwind(struct rbsp_decoder *d, struct rbsp_proc *p,
+			     const struct rbsp_capture *c)
 {
 	struct unwound u = { 0 };
 	bool leaf = d->native_mode == RBSP_NATIVE_LEAF;
@@ -245,12 +253,14 @@ static struct unwound unwind(struct rbsp_decoder *d, struct rbsp_proc *p, const 
 
 	if (d->native_mode == RBSP_NATIVE_OFF || !c->range[RBSP_RANGE_STACK].addr)
 		return u;
-	end = rbsp_native_unwind(p->native, c, leaf ? p->loc.vm_exec : NULL, leaf ? p->loc.n_vm_exec : 0, d->native, NATIVE_MAX, &u.n);
+	end = rbsp_native_unwind(p->native, c, leaf ? p->loc.vm_exec : NULL,
+				 leaf ? p->loc.n_vm_exec : 0, d->native, NATIVE_MAX, &u.n);
 	d->counts.unwind_ns += rbsp_now_ns() - start;
 	d->counts.native_frames += u.n;
 	u.whole = end == RBSP_UNWIND_BOTTOM;
 	u.cut = end == RBSP_UNWIND_CUT || end == RBSP_UNWIND_JIT;
-	/* Read without a stop only sp and pc are known: what needs more than those is not worth a marker. */
+	/* Read without a stop only sp and pc are known: what needs more than those is not worth a
+	 * marker. */
 	if (u.cut && !(c->flags & RBSP_CAP_STOPPED))
 		u = (struct unwound){ 0 };
 	return u;
@@ -262,28 +272,36 @@ static bool prepare_natives(struct rbsp_decoder *d, struct rbsp_proc *p, size_t 
 		d->at[i] = place_of(d, p, &d->native[i]);
 		if (!d->at[i])
 			return false;
-		d->mn[i] = (struct rbsp_merge_native){ d->at[i]->role, d->at[i]->frame.name != NULL, d->at[i]->func };
+		d->mn[i] = (struct rbsp_merge_native){ d->at[i]->role, d->at[i]->frame.name != NULL,
+						       d->at[i]->func };
 	}
 	return true;
 }
 
-static rbsp_frame_id frame_of(struct rbsp_decoder *d, const struct rbsp_merged *m)
+static rbsp_frame_id native_frame(struct rbsp_decoder *d, struct place *p, bool interp)
 {
-	struct place *p = m->native >= 0 ? d->at[m->native] : NULL;
-
-	if (m->ruby >= 0)
-		return p ? join(d, d->ruby.frame[m->ruby].id, p) : d->ruby.frame[m->ruby].id;
-	if (!m->interp)
+	if (!interp)
 		return p->id;
 	if (!p->interp)
 		p->interp = intern_as(d, p, RBSP_FRAME_INTERP);
 	return p->interp;
 }
 
-static enum rbsp_status merge(struct rbsp_decoder *d, struct rbsp_proc *p, const struct unwound *u, struct rbsp_decoded *out)
+static rbsp_frame_id frame_of(struct rbsp_decoder *d, const struct rbsp_merged *m)
+{
+	if (m->ruby < 0)
+		return native_frame(d, d->at[m->native], m->interp);
+	if (m->native < 0)
+		return d->ruby.frame[m->ruby].id;
+	return join(d, d->ruby.frame[m->ruby].id, d->at[m->native]);
+}
+
+static enum rbsp_status merge(struct rbsp_decoder *d, struct rbsp_proc *p, const struct unwound *u,
+			      struct rbsp_decoded *out)
 {
 	size_t n_ruby = d->ruby.n, n = 0;
-	/* Without its oldest end a `full` stack cannot be paired: what lies above the newest run still can. */
+	/* Without its oldest end a `full` stack cannot be paired: what lies above the newest run
+	 * still can. */
 	bool leaf = !u->whole;
 
 	if (!make_room(d, u->n, n_ruby) || !prepare_natives(d, p, u->n))
@@ -305,9 +323,11 @@ static enum rbsp_status merge(struct rbsp_decoder *d, struct rbsp_proc *p, const
 	return RBSP_OK;
 }
 
-enum rbsp_status rbsp_decode(struct rbsp_decoder *d, struct rbsp_proc *p, const struct rbsp_capture *c, struct rbsp_decoded *out)
+enum rbsp_status rbsp_decode(struct rbsp_decoder *d, struct rbsp_proc *p,
+			     const struct rbsp_capture *c, struct rbsp_decoded *out)
 {
-	enum rbsp_status st = c->flags & RBSP_CAP_NO_EC ? RBSP_E_NOT_FOUND : rbsp_ruby_check(p->ruby, c, c->regs.tp);
+	enum rbsp_status st = c->flags & RBSP_CAP_NO_EC ? RBSP_E_NOT_FOUND
+							: rbsp_ruby_check(p->ruby, c, c->regs.tp);
 	rbsp_frame_id leaf[2] = { 0, 0 };
 	struct unwound u;
 	uint64_t start;
@@ -331,7 +351,8 @@ enum rbsp_status rbsp_decode(struct rbsp_decoder *d, struct rbsp_proc *p, const 
 	} else if (st != RBSP_E_NOT_FOUND) {
 		return st;
 	} else {
-		out->state = state_now(c, c->flags & RBSP_CAP_BLOCKED ? RBSP_STATE_BLOCKED : RBSP_STATE_NATIVE);
+		out->state = state_now(c, c->flags & RBSP_CAP_BLOCKED ? RBSP_STATE_BLOCKED
+								      : RBSP_STATE_NATIVE);
 		leaf[1] = state_frame(d, c, out->state);
 	}
 	u = unwind(d, p, c);

@@ -1,4 +1,5 @@
-/* From a capture to a stack: check, decode, unwind, merge, intern. Needs no process: a tape does. */
+/* From a capture to a stack: check, decode, unwind, merge, intern. Needs no process: a tape does.
+ */
 #ifndef RBSP_DECODE_H
 #define RBSP_DECODE_H
 
@@ -24,17 +25,18 @@ struct rbsp_decoded {
 	const rbsp_frame_id *frames; /* root first */
 	size_t n;
 	enum rbsp_thread_state state;
-	unsigned flags;    /* RBSP_SAMPLE_CUT, RBSP_SAMPLE_UNMERGED, RBSP_SAMPLE_EXACT */
-	rbsp_addr th;      /* its Ruby thread, 0: none */
-	rbsp_addr owner;   /* the Ruby thread that owns the GVL, 0: free or unknown */
+	unsigned flags;  /* RBSP_SAMPLE_CUT, RBSP_SAMPLE_UNMERGED, RBSP_SAMPLE_EXACT */
+	rbsp_addr th;    /* its Ruby thread, 0: none */
+	rbsp_addr owner; /* the Ruby thread that owns the GVL, 0: free or unknown */
 };
 
 /**
  * Decode a capture of one of @p p's threads.
  *
- * @return RBSP_OK; RBSP_E_NOT_FOUND: not a Ruby thread and no native frames; RBSP_E_RANGE, RBSP_E_TORN,
- *         RBSP_E_FAULT: drop the sample; RBSP_E_TAPE: a tape lacks a page
+ * @return RBSP_OK; RBSP_E_NOT_FOUND: not a Ruby thread and no native frames; RBSP_E_RANGE,
+ * RBSP_E_TORN, RBSP_E_FAULT: drop the sample; RBSP_E_TAPE: a tape lacks a page
  */
-enum rbsp_status rbsp_decode(struct rbsp_decoder *d, struct rbsp_proc *p, const struct rbsp_capture *c, struct rbsp_decoded *out);
+enum rbsp_status rbsp_decode(struct rbsp_decoder *d, struct rbsp_proc *p,
+			     const struct rbsp_capture *c, struct rbsp_decoded *out);
 
 #endif

@@ -24,9 +24,9 @@ static struct rbsp_entry *find_owner(struct rbsp_proc *p)
 }
 
 /*
- * Seen blocked and not run since: still blocked, or woken and not yet on a cpu. Unchanged figures alone prove nothing
- * for a thread that never left its cpu, so the baseline is set only when /proc/TID/syscall names a call (or a page
- * fault).
+ * Seen blocked and not run since: still blocked, or woken and not yet on a cpu. Unchanged figures
+ * alone prove nothing for a thread that never left its cpu, so the baseline is set only when
+ * /proc/TID/syscall names a call (or a page fault).
  */
 static bool look(struct rbsp_entry *e, struct rbsp_due *d, bool will_read)
 {
@@ -34,7 +34,8 @@ static bool look(struct rbsp_entry *e, struct rbsp_due *d, bool will_read)
 
 	if (!rbsp_entry_schedstat(e, &d->before))
 		return false;
-	unchanged = e->blocked && d->before.count == e->base.count && d->before.run_ns == e->base.run_ns;
+	unchanged = e->blocked && d->before.count == e->base.count &&
+		    d->before.run_ns == e->base.run_ns;
 	if (unchanged && (e->read || !will_read)) {
 		d->blocked = true;
 		return true;
@@ -64,10 +65,10 @@ static bool is_near(uint64_t a, uint64_t b)
 }
 
 /*
- * What a tick preempted left its cpu at the very instant at which a tracer came on it; a thread that was woken and
- * waits for a cpu left its own earlier, when it fell asleep. That wait, 20-50 us after each lock or call, is no time
- * of what it will do next. The scheduler's clock is each cpu's own (stolen time is taken off), so the instant is
- * looked for among all tracers'.
+ * What a tick preempted left its cpu at the very instant at which a tracer came on it; a thread
+ * that was woken and waits for a cpu left its own earlier, when it fell asleep. That wait, 20-50 us
+ * after each lock or call, is no time of what it will do next. The scheduler's clock is each cpu's
+ * own (stolen time is taken off), so the instant is looked for among all tracers'.
  */
 static bool is_queued(struct rbsp_tracer *t, const struct rbsp_entry *e, uint64_t tick_ns)
 {
@@ -80,7 +81,8 @@ static bool is_queued(struct rbsp_tracer *t, const struct rbsp_entry *e, uint64_
 		return false; /* from the next tick on, or the kernel does not tell */
 	for (size_t k = 0; k < RBSP_CPUS; k++) {
 		if (atomic_load_explicit(&s->tracer[k].active, memory_order_relaxed) &&
-		    is_near(left_ns, atomic_load_explicit(&s->tracer[k].on_cpu_ns, memory_order_relaxed)))
+		    is_near(left_ns,
+			    atomic_load_explicit(&s->tracer[k].on_cpu_ns, memory_order_relaxed)))
 			return false;
 	}
 	return true;
@@ -109,7 +111,8 @@ static void consider(struct rbsp_tracer *t, struct rbsp_entry *e, bool owner, ui
 
 	if (!is_wanted(e))
 		return;
-	if (atomic_load(&e->held)) { /* asked for by this tick too: whoever waits for its stop counts it */
+	if (atomic_load(&e->held)) { /* asked for by this tick too: whoever waits for its stop
+					counts it */
 		atomic_fetch_add(&e->owed, 1);
 		rbsp_count(&s->counts.due, 1);
 		return;
@@ -151,10 +154,12 @@ void rbsp_due_issue(struct rbsp_tracer *t, uint64_t tick_ns)
 }
 
 /* Figures of the thread that an event carries whether it was read or only counted again. */
-static void fill_times(struct rbsp_sampler *s, struct rbsp_event *ev, struct rbsp_due *d, uint64_t tick_ns)
+static void fill_times(struct rbsp_sampler *s, struct rbsp_event *ev, struct rbsp_due *d,
+		       uint64_t tick_ns)
 {
 	struct rbsp_entry *e = d->entry;
-	uint64_t period = (uint64_t)s->ticks.period_ns, since = e->tick_ns ? tick_ns - e->tick_ns : period;
+	uint64_t period = (uint64_t)s->ticks.period_ns,
+		 since = e->tick_ns ? tick_ns - e->tick_ns : period;
 
 	ev->entry = e;
 	ev->count = 1;
@@ -172,7 +177,8 @@ static void fill_times(struct rbsp_sampler *s, struct rbsp_event *ev, struct rbs
 	e->tick_ns = tick_ns;
 }
 
-struct rbsp_event *rbsp_due_event(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns, size_t *room)
+struct rbsp_event *rbsp_due_event(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns,
+				  size_t *room)
 {
 	struct rbsp_event *ev = rbsp_ring_next(&t->ring, room);
 
@@ -208,8 +214,9 @@ static bool read_blocked(struct rbsp_due *d, struct rbsp_event *ev, size_t room)
 	memcpy(ev->cap.syscall_arg, d->call.arg, sizeof(d->call.arg));
 	if (rbsp_view_read(e->proc->live, &e->proc->spec, &e->view, &ev->cap, room) != RBSP_OK)
 		return false;
-	return rbsp_entry_schedstat(e, &after) && after.count == d->before.count && after.run_ns == d->before.run_ns &&
-	       rbsp_entry_syscall(e, &call) && call.blocked && call.nr == d->call.nr && call.sp == d->call.sp;
+	return rbsp_entry_schedstat(e, &after) && after.count == d->before.count &&
+	       after.run_ns == d->before.run_ns && rbsp_entry_syscall(e, &call) && call.blocked &&
+	       call.nr == d->call.nr && call.sp == d->call.sp;
 }
 
 void rbsp_due_read_blocked(struct rbsp_tracer *t, uint64_t tick_ns)

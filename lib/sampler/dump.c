@@ -16,7 +16,9 @@
 
 void rbsp_dump_options_init(struct rbsp_dump_options *o)
 {
-	*o = (struct rbsp_dump_options){ .size = sizeof(*o), .native = RBSP_NATIVE_LEAF, .lines = true };
+	*o = (struct rbsp_dump_options){ .size = sizeof(*o),
+					 .native = RBSP_NATIVE_LEAF,
+					 .lines = true };
 }
 
 struct look {
@@ -51,7 +53,8 @@ static enum rbsp_status wait_stop(int tid, struct rbsp_stop *stop)
 	return RBSP_E_DEADLINE;
 }
 
-/* A thread that does not stop in time stays traced until this process ends, which detaches it without a stop. */
+/* A thread that does not stop in time stays traced until this process ends, which detaches it
+ * without a stop. */
 static enum rbsp_status take_stopped(struct look *k, struct rbsp_entry *e, struct rbsp_capture *c)
 {
 	struct rbsp_stop stop = { 0 };
@@ -72,8 +75,8 @@ static enum rbsp_status take_stopped(struct look *k, struct rbsp_entry *e, struc
 }
 
 /* Read while it is blocked, with the same call before and after. */
-static enum rbsp_status take_blocked(struct look *k, struct rbsp_entry *e, const struct rbsp_proc_syscall *call,
-				     struct rbsp_capture *c)
+static enum rbsp_status take_blocked(struct look *k, struct rbsp_entry *e,
+				     const struct rbsp_proc_syscall *call, struct rbsp_capture *c)
 {
 	struct rbsp_schedstat before, after;
 	struct rbsp_proc_syscall again;
@@ -88,7 +91,10 @@ static enum rbsp_status take_blocked(struct look *k, struct rbsp_entry *e, const
 		return st;
 	if (!rbsp_entry_schedstat(e, &after) || !rbsp_entry_syscall(e, &again))
 		return RBSP_E_GONE;
-	return after.count == before.count && again.blocked && again.nr == call->nr && again.sp == call->sp ? RBSP_OK : RBSP_E_TORN;
+	return after.count == before.count && again.blocked && again.nr == call->nr &&
+			       again.sp == call->sp
+		       ? RBSP_OK
+		       : RBSP_E_TORN;
 }
 
 static enum rbsp_status take(struct look *k, struct rbsp_entry *e, struct rbsp_capture *c)
@@ -98,17 +104,23 @@ static enum rbsp_status take(struct look *k, struct rbsp_entry *e, struct rbsp_c
 
 	if (!rbsp_entry_syscall(e, &call))
 		call.blocked = false;
-	*c = (struct rbsp_capture){ .time_ns = rbsp_now_ns(), .pid = k->proc->info.pid, .tid = e->tid, .syscall = -1, .data = k->data };
+	*c = (struct rbsp_capture){ .time_ns = rbsp_now_ns(),
+				    .pid = k->proc->info.pid,
+				    .tid = e->tid,
+				    .syscall = -1,
+				    .data = k->data };
 	if (call.blocked) {
 		c->flags = RBSP_CAP_BLOCKED;
 		c->syscall = call.nr;
 		memcpy(c->syscall_arg, call.arg, sizeof(call.arg));
 	}
-	stop = !call.blocked || k->opt->native_given || (k->opt->native != RBSP_NATIVE_OFF && !rbsp_syscall_eintr(call.nr));
+	stop = !call.blocked || k->opt->native_given ||
+	       (k->opt->native != RBSP_NATIVE_OFF && !rbsp_syscall_eintr(call.nr));
 	return stop ? take_stopped(k, e, c) : take_blocked(k, e, &call, c);
 }
 
-static enum rbsp_status keep(struct look *k, const struct rbsp_entry *e, const struct rbsp_decoded *d)
+static enum rbsp_status keep(struct look *k, const struct rbsp_entry *e,
+			     const struct rbsp_decoded *d)
 {
 	struct rbsp_dump_thread *t, *bigger;
 
@@ -120,7 +132,8 @@ static enum rbsp_status keep(struct look *k, const struct rbsp_entry *e, const s
 		k->dump->thread = bigger;
 	}
 	t = &k->dump->thread[k->dump->n];
-	*t = (struct rbsp_dump_thread){ .state = d->state, .thread = { .tid = e->tid, .main = e->main } };
+	*t = (struct rbsp_dump_thread){ .state = d->state,
+					.thread = { .tid = e->tid, .main = e->main } };
 	t->frames = malloc((d->n + 1) * sizeof(*t->frames));
 	t->thread.name = e->name[0] ? strdup(e->name) : NULL;
 	if (!t->frames) {
@@ -167,7 +180,8 @@ static enum rbsp_status look_at(struct look *k, struct rbsp_entry *e, struct rbs
 
 static int main_first(const void *a, const void *b)
 {
-	const struct rbsp_thread *x = &((const struct rbsp_dump_thread *)a)->thread, *y = &((const struct rbsp_dump_thread *)b)->thread;
+	const struct rbsp_thread *x = &((const struct rbsp_dump_thread *)a)->thread,
+				 *y = &((const struct rbsp_dump_thread *)b)->thread;
 
 	if (x->main != y->main)
 		return x->main ? -1 : 1;
@@ -200,8 +214,9 @@ static enum rbsp_status copy_process(struct rbsp_dump *d, const struct rbsp_proc
 	return d->process.command && d->process.ruby ? RBSP_OK : RBSP_E_NOMEM;
 }
 
-enum rbsp_status rbsp_dump_take(int pid, const struct rbsp_dump_options *o, struct rbsp_frames *frames,
-				struct rbsp_dump **out, struct rbsp_err *err)
+enum rbsp_status rbsp_dump_take(int pid, const struct rbsp_dump_options *o,
+				struct rbsp_frames *frames, struct rbsp_dump **out,
+				struct rbsp_err *err)
 {
 	struct rbsp_sampler_options so;
 	struct look k = { .opt = o };
@@ -214,10 +229,12 @@ enum rbsp_status rbsp_dump_take(int pid, const struct rbsp_dump_options *o, stru
 	st = rbsp_proc_open(pid, &so, frames, &k.proc, err);
 	if (st != RBSP_OK)
 		return st;
-	k.data = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	k.data = mmap(NULL, ROOM, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	k.decoder = rbsp_decoder_new(o->native, frames);
 	k.dump = calloc(1, sizeof(*k.dump));
-	if (k.data == MAP_FAILED || !k.decoder || !k.dump || copy_process(k.dump, &k.proc->info) != RBSP_OK)
+	if (k.data == MAP_FAILED || !k.decoder || !k.dump ||
+	    copy_process(k.dump, &k.proc->info) != RBSP_OK)
 		st = rbsp_fail(err, RBSP_E_NOMEM, "no memory for a dump");
 	else
 		st = look_at_all(&k, err);

@@ -24,14 +24,16 @@ static void publish(struct inspection *in)
 	pub->description = l->description[0] ? l->description : NULL;
 	pub->module = l->path[0] ? l->path : NULL;
 	if (l->layout) {
-		snprintf(in->layout, sizeof(in->layout), "%u.%u%s (%s)", l->layout->from >> 16, (l->layout->from >> 8) & 255,
-			 l->on_trial ? ", on trial" : "", l->layout->source);
+		snprintf(in->layout, sizeof(in->layout), "%u.%u%s (%s)", l->layout->from >> 16,
+			 (l->layout->from >> 8) & 255, l->on_trial ? ", on trial" : "",
+			 l->layout->source);
 		pub->layout = in->layout;
 		pub->layout_run = l->layout->run;
 	}
 	pub->step = calloc(l->n_steps + 1, sizeof(*pub->step));
 	for (size_t i = 0; pub->step && i < l->n_steps; i++)
-		pub->step[i] = (struct rbsp_inspect_step){ l->step[i].what, l->step[i].how, l->step[i].detail, l->step[i].found };
+		pub->step[i] = (struct rbsp_inspect_step){ l->step[i].what, l->step[i].how,
+							   l->step[i].detail, l->step[i].found };
 	pub->n_steps = pub->step ? l->n_steps : 0;
 }
 
@@ -53,7 +55,8 @@ enum rbsp_status rbsp_inspect_process(int pid, struct rbsp_inspect **out, struct
 	st = rbsp_locate(in->target, &in->loc, &why);
 	publish(in);
 	if (st == RBSP_OK) {
-		rbsp_ruby_threads(in->target, in->loc.layout, in->loc.addrs.vm, &threads, &in->pub.ruby_threads);
+		rbsp_ruby_threads(in->target, in->loc.layout, in->loc.addrs.vm, &threads,
+				  &in->pub.ruby_threads);
 		free(threads);
 	} else {
 		snprintf(in->pub.failure, sizeof(in->pub.failure), "%s", why.text);

@@ -9,7 +9,8 @@ struct merge {
 	size_t n;
 };
 
-/* A run of Ruby frames [from, to), newest first, and the native frames [above, exec) on top of it. */
+/* A run of Ruby frames [from, to), newest first, and the native frames [above, exec) on top of it.
+ */
 struct run {
 	size_t from, to;
 	size_t above, exec;
@@ -27,9 +28,10 @@ static bool is_loop(const struct rbsp_merge_native *f)
 }
 
 /*
- * Native frames [from, to) on top of a frame that is not found among them. Next to the loop, so at the end, come the
- * interpreter's helpers; over a Ruby method all functions of the Ruby module are (they carry out its instructions),
- * over a C function that was left by a tail call only those without a name.
+ * Native frames [from, to) on top of a frame that is not found among them. Next to the loop, so at
+ * the end, come the interpreter's helpers; over a Ruby method all functions of the Ruby module are
+ * (they carry out its instructions), over a C function that was left by a tail call only those
+ * without a name.
  */
 static void put_open_natives(struct merge *m, size_t from, size_t to, bool over_cfunc)
 {
@@ -69,7 +71,8 @@ static size_t find_func(const struct merge *m, rbsp_addr func, size_t from, size
 	return i;
 }
 
-/* Of a C function that is not on the stack: where the natives of the next older one that is begin; it keeps what is below. */
+/* Of a C function that is not on the stack: where the natives of the next older one that is begin;
+ * it keeps what is below. */
 static size_t find_older(const struct merge *m, const struct run *r, size_t i, size_t at)
 {
 	size_t end = r->exec;
@@ -147,7 +150,8 @@ static size_t next_exec(const struct rbsp_merge_native *native, size_t n, size_t
 }
 
 /* rb_vm_exec frames minus runs; C functions at the very bottom that no run ends below have none. */
-static long surplus(const struct rbsp_merge_native *native, size_t n_native, const struct rbsp_merge_ruby *ruby, size_t n_ruby)
+static long surplus(const struct rbsp_merge_native *native, size_t n_native,
+		    const struct rbsp_merge_ruby *ruby, size_t n_ruby)
 {
 	long d = 0;
 
@@ -203,8 +207,9 @@ static void merge_whole(struct merge *m, size_t n_native, size_t n_ruby, long d)
 	put_natives(m, at, n_native);
 }
 
-enum rbsp_merge_result rbsp_merge(const struct rbsp_merge_native *native, size_t n_native, const struct rbsp_merge_ruby *ruby,
-				  size_t n_ruby, bool whole, struct rbsp_merged *out, size_t *n_out)
+enum rbsp_merge_result rbsp_merge(const struct rbsp_merge_native *native, size_t n_native,
+				  const struct rbsp_merge_ruby *ruby, size_t n_ruby, bool whole,
+				  struct rbsp_merged *out, size_t *n_out)
 {
 	struct merge m = { native, ruby, out, 0 };
 	long d = whole ? surplus(native, n_native, ruby, n_ruby) : 0;

@@ -24,7 +24,8 @@ struct rbsp_merge_ruby {
 	rbsp_addr func; /* of a cfunc */
 };
 
-/** One line of the merged stack. At least one of the two is set; both: a C function and its native frame are one frame. */
+/** One line of the merged stack. At least one of the two is set; both: a C function and its native
+ * frame are one frame. */
 struct rbsp_merged {
 	int32_t ruby;   /* index of a Ruby frame, -1: none */
 	int32_t native; /* index of a native frame, -1: none */
@@ -39,11 +40,13 @@ enum rbsp_merge_result {
 /**
  * Merge by rb_vm_exec runs, paired from the oldest end (design: "The merge rule").
  *
- * @param whole  the native stack reaches its oldest frame; else the natives are those above the newest run only
+ * @param whole  the native stack reaches its oldest frame; else the natives are those above the
+ * newest run only
  * @param out    root first; room for n_native + n_ruby rows
  * @param n_out  set to the number filled
  */
-enum rbsp_merge_result rbsp_merge(const struct rbsp_merge_native *native, size_t n_native, const struct rbsp_merge_ruby *ruby,
-				  size_t n_ruby, bool whole, struct rbsp_merged *out, size_t *n_out);
+enum rbsp_merge_result rbsp_merge(const struct rbsp_merge_native *native, size_t n_native,
+				  const struct rbsp_merge_ruby *ruby, size_t n_ruby, bool whole,
+				  struct rbsp_merged *out, size_t *n_out);
 
 #endif

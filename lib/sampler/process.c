@@ -42,8 +42,8 @@ static void read_command(struct rbsp_proc *p)
 	p->info.ns_pid = rbsp_live_ns_pid(p->live);
 }
 
-static enum rbsp_status prepare(struct rbsp_proc *p, const struct rbsp_sampler_options *o, struct rbsp_frames *frames,
-				struct rbsp_err *err)
+static enum rbsp_status prepare(struct rbsp_proc *p, const struct rbsp_sampler_options *o,
+				struct rbsp_frames *frames, struct rbsp_err *err)
 {
 	struct rbsp_ruby_options ro = {
 		.labels = o->labels == RBSP_LABEL_RUBY ? RBSP_LABELS_RUBY : RBSP_LABELS_DEFAULT,
@@ -76,8 +76,9 @@ static enum rbsp_status prepare(struct rbsp_proc *p, const struct rbsp_sampler_o
 	return rbsp_ruby_new(p->cold, p->loc.layout, &p->loc.addrs, &ro, frames, &p->ruby, err);
 }
 
-enum rbsp_status rbsp_proc_of_target(struct rbsp_target *t, const struct rbsp_sampler_options *o, struct rbsp_frames *frames,
-				     struct rbsp_proc **out, struct rbsp_err *err)
+enum rbsp_status rbsp_proc_of_target(struct rbsp_target *t, const struct rbsp_sampler_options *o,
+				     struct rbsp_frames *frames, struct rbsp_proc **out,
+				     struct rbsp_err *err)
 {
 	struct rbsp_proc *p = calloc(1, sizeof(*p));
 	enum rbsp_status st;
@@ -96,8 +97,9 @@ enum rbsp_status rbsp_proc_of_target(struct rbsp_target *t, const struct rbsp_sa
 	return st;
 }
 
-enum rbsp_status rbsp_proc_open(int pid, const struct rbsp_sampler_options *o, struct rbsp_frames *frames,
-				struct rbsp_proc **out, struct rbsp_err *err)
+enum rbsp_status rbsp_proc_open(int pid, const struct rbsp_sampler_options *o,
+				struct rbsp_frames *frames, struct rbsp_proc **out,
+				struct rbsp_err *err)
 {
 	struct rbsp_proc *p = calloc(1, sizeof(*p));
 	enum rbsp_status st;
@@ -276,7 +278,8 @@ enum rbsp_status rbsp_proc_list(struct rbsp_proc *p, struct rbsp_entry ***table,
 	return list ? RBSP_OK : RBSP_E_NOMEM;
 }
 
-void rbsp_proc_install(struct rbsp_proc *p, struct rbsp_entry **table, size_t n, struct rbsp_entry ***old, size_t *n_old)
+void rbsp_proc_install(struct rbsp_proc *p, struct rbsp_entry **table, size_t n,
+		       struct rbsp_entry ***old, size_t *n_old)
 {
 	*old = p->entry;
 	*n_old = p->n;
@@ -353,7 +356,8 @@ void rbsp_entry_name(struct rbsp_entry *e, rbsp_addr th, uint64_t now_ns)
 	e->th = th;
 	e->main = th && th == p->main_th;
 	e->name[0] = 0;
-	if (th && rbsp_ruby_thread_name(p->ruby, th, e->name, sizeof(e->name)) == RBSP_OK && e->name[0])
+	if (th && rbsp_ruby_thread_name(p->ruby, th, e->name, sizeof(e->name)) == RBSP_OK &&
+	    e->name[0])
 		return;
 	snprintf(path, sizeof(path), "task/%d/comm", e->tid);
 	n = p->live ? rbsp_live_file(p->live, path, e->name, sizeof(e->name)) : 0;

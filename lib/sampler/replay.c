@@ -6,8 +6,8 @@
 #include "target/tape.h"
 
 /* The tape knows tids, not names: what needs the live process stays empty. */
-static enum rbsp_status send(const struct rbsp_capture *c, struct rbsp_proc *p, const struct rbsp_decoded *d,
-			     struct rbsp_sink *sink)
+static enum rbsp_status send(const struct rbsp_capture *c, struct rbsp_proc *p,
+			     const struct rbsp_decoded *d, struct rbsp_sink *sink)
 {
 	char name[64] = "";
 	struct rbsp_thread thread = { .tid = c->tid, .main = d->th && d->th == p->main_th };
@@ -22,12 +22,14 @@ static enum rbsp_status send(const struct rbsp_capture *c, struct rbsp_proc *p, 
 		.n_frames = d->n,
 	};
 
-	if (d->th && rbsp_ruby_thread_name(p->ruby, d->th, name, sizeof(name)) == RBSP_OK && name[0])
+	if (d->th && rbsp_ruby_thread_name(p->ruby, d->th, name, sizeof(name)) == RBSP_OK &&
+	    name[0])
 		thread.name = name;
 	return rbsp_sink_sample(sink, &sample);
 }
 
-static enum rbsp_status replay(struct rbsp_target *tape, struct rbsp_proc *p, struct rbsp_decoder *d, struct rbsp_sink *sink,
+static enum rbsp_status replay(struct rbsp_target *tape, struct rbsp_proc *p,
+			       struct rbsp_decoder *d, struct rbsp_sink *sink,
 			       struct rbsp_sampler_stats *stats)
 {
 	const struct rbsp_capture *c;
@@ -58,8 +60,9 @@ static enum rbsp_status replay(struct rbsp_target *tape, struct rbsp_proc *p, st
 	return RBSP_OK;
 }
 
-enum rbsp_status rbsp_tape_replay(const char *path, const struct rbsp_sampler_options *o, struct rbsp_frames *frames,
-				  struct rbsp_sink *sink, struct rbsp_sampler_stats *stats, struct rbsp_err *err)
+enum rbsp_status rbsp_tape_replay(const char *path, const struct rbsp_sampler_options *o,
+				  struct rbsp_frames *frames, struct rbsp_sink *sink,
+				  struct rbsp_sampler_stats *stats, struct rbsp_err *err)
 {
 	struct rbsp_target *tape = NULL;
 	struct rbsp_decoder *d = NULL;
@@ -73,7 +76,8 @@ enum rbsp_status rbsp_tape_replay(const char *path, const struct rbsp_sampler_op
 	if (st != RBSP_OK)
 		return st;
 	d = rbsp_decoder_new(o->native, frames);
-	st = d ? replay(tape, p, d, sink, stats) : rbsp_fail(err, RBSP_E_NOMEM, "no memory for a decoder");
+	st = d ? replay(tape, p, d, sink, stats)
+	       : rbsp_fail(err, RBSP_E_NOMEM, "no memory for a decoder");
 	if (rbsp_tape_missing(tape, err) != RBSP_OK)
 		st = RBSP_E_TAPE;
 	rbsp_decoder_free(d);

@@ -8,7 +8,8 @@
 #define ARENA (UINT64_C(384) << 20)
 /* The least room that a capture is begun with. */
 #define ROOM_MIN (UINT64_C(1) << 20)
-/* Memory of the arena beyond this is given back after use: one deep stack does not stay for ever. */
+/* Memory of the arena beyond this is given back after use: one deep stack does not stay for ever.
+ */
 #define KEEP (UINT64_C(2) << 20)
 #define PAGE 4096u
 
@@ -16,7 +17,8 @@ enum rbsp_status rbsp_ring_init(struct rbsp_ring *r, struct rbsp_err *err)
 {
 	*r = (struct rbsp_ring){ 0 };
 	r->event = calloc(RBSP_RING_EVENTS, sizeof(*r->event));
-	r->arena = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	r->arena = mmap(NULL, ARENA, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (r->arena == MAP_FAILED)
 		r->arena = NULL;
 	if (r->event && r->arena)
@@ -58,7 +60,8 @@ void rbsp_ring_push(struct rbsp_ring *r)
 
 size_t rbsp_ring_waiting(const struct rbsp_ring *r)
 {
-	return atomic_load_explicit(&r->head, memory_order_relaxed) - atomic_load_explicit(&r->tail, memory_order_relaxed);
+	return atomic_load_explicit(&r->head, memory_order_relaxed) -
+	       atomic_load_explicit(&r->tail, memory_order_relaxed);
 }
 
 struct rbsp_event *rbsp_ring_peek(struct rbsp_ring *r)

@@ -25,19 +25,22 @@ void rbsp_sampler_options_init(struct rbsp_sampler_options *o)
 	};
 }
 
-static enum rbsp_status copy_options(struct rbsp_sampler *s, const struct rbsp_sampler_options *o, struct rbsp_err *err)
+static enum rbsp_status copy_options(struct rbsp_sampler *s, const struct rbsp_sampler_options *o,
+				     struct rbsp_err *err)
 {
 	char why[128];
 	int rc;
 
 	if (!(o->rate_hz > 0 && o->rate_hz <= 100000))
-		return rbsp_fail(err, RBSP_E_USAGE, "a rate of %g Hz: give one between 0 and 100000", o->rate_hz);
+		return rbsp_fail(err, RBSP_E_USAGE,
+				 "a rate of %g Hz: give one between 0 and 100000", o->rate_hz);
 	s->opt = *o;
 	if (o->thread_name) {
 		rc = regcomp(&s->name, o->thread_name, REG_EXTENDED | REG_NOSUB);
 		if (rc != 0) {
 			regerror(rc, &s->name, why, sizeof(why));
-			return rbsp_fail(err, RBSP_E_USAGE, "'%s' is not a regular expression: %s", o->thread_name, why);
+			return rbsp_fail(err, RBSP_E_USAGE, "'%s' is not a regular expression: %s",
+					 o->thread_name, why);
 		}
 		s->has_name = true;
 	}
@@ -94,7 +97,8 @@ enum rbsp_status rbsp_sampler_add(struct rbsp_sampler *s, int pid, struct rbsp_e
 	enum rbsp_status st;
 
 	if (s->opt.tape && s->n_proc)
-		return rbsp_fail(err, RBSP_E_USAGE, "a tape holds one process: give one -p with --tape");
+		return rbsp_fail(err, RBSP_E_USAGE,
+				 "a tape holds one process: give one -p with --tape");
 	st = rbsp_proc_open(pid, &s->opt, s->frames, &p, err);
 	if (st != RBSP_OK)
 		return st;
@@ -214,11 +218,13 @@ static int tid_of_th(const struct rbsp_proc *p, rbsp_addr th)
 	return 0;
 }
 
-static enum rbsp_status send(struct rbsp_sampler *s, const struct rbsp_event *ev, const struct rbsp_decoded *d,
-			     struct rbsp_sink *sink)
+static enum rbsp_status send(struct rbsp_sampler *s, const struct rbsp_event *ev,
+			     const struct rbsp_decoded *d, struct rbsp_sink *sink)
 {
 	struct rbsp_entry *e = ev->entry;
-	struct rbsp_thread thread = { .tid = e->tid, .name = e->name[0] ? e->name : NULL, .main = e->main };
+	struct rbsp_thread thread = { .tid = e->tid,
+				      .name = e->name[0] ? e->name : NULL,
+				      .main = e->main };
 	struct rbsp_sample sample = {
 		.time_ns = ev->cap.time_ns,
 		.weight_ns = ev->cap.weight_ns,
@@ -243,14 +249,16 @@ static enum rbsp_status send(struct rbsp_sampler *s, const struct rbsp_event *ev
 
 static void drop(struct rbsp_sampler *s, enum rbsp_status st)
 {
-	if (st == RBSP_E_NOT_FOUND) /* a stale ec, or nothing to show: the options do not ask for it */
+	if (st ==
+	    RBSP_E_NOT_FOUND) /* a stale ec, or nothing to show: the options do not ask for it */
 		rbsp_count(&s->done.not_due, 1);
 	else
 		rbsp_count(st == RBSP_E_FAULT ? &s->done.unreadable : &s->done.inconsistent, 1);
 }
 
 /* By default the threads that run: that hold the GVL, or are on a cpu with C code. */
-static bool is_asked_for(const struct rbsp_sampler *s, const struct rbsp_event *ev, const struct rbsp_decoded *d)
+static bool is_asked_for(const struct rbsp_sampler *s, const struct rbsp_event *ev,
+			 const struct rbsp_decoded *d)
 {
 	bool on_cpu = !(ev->cap.flags & (RBSP_CAP_BLOCKED | RBSP_CAP_QUEUED));
 
@@ -264,10 +272,13 @@ static bool is_asked_for(const struct rbsp_sampler *s, const struct rbsp_event *
 }
 
 /* One event from the ring: decode it, or count the thread's last stack again. */
-static enum rbsp_status handle(struct rbsp_sampler *s, const struct rbsp_event *ev, struct rbsp_sink *sink)
+static enum rbsp_status handle(struct rbsp_sampler *s, const struct rbsp_event *ev,
+			       struct rbsp_sink *sink)
 {
 	struct rbsp_entry *e = ev->entry;
-	struct rbsp_decoded d = { .frames = e->stack, .n = e->n_stack, .state = e->state, .flags = e->flags };
+	struct rbsp_decoded d = {
+		.frames = e->stack, .n = e->n_stack, .state = e->state, .flags = e->flags
+	};
 	enum rbsp_status st = RBSP_OK;
 	bool wanted;
 
@@ -297,7 +308,8 @@ static enum rbsp_status handle(struct rbsp_sampler *s, const struct rbsp_event *
 	return RBSP_OK;
 }
 
-static enum rbsp_status drain_ring(struct rbsp_sampler *s, struct rbsp_ring *ring, uint64_t max_samples, struct rbsp_sink *sink)
+static enum rbsp_status drain_ring(struct rbsp_sampler *s, struct rbsp_ring *ring,
+				   uint64_t max_samples, struct rbsp_sink *sink)
 {
 	enum rbsp_status st = RBSP_OK;
 	struct rbsp_event *ev;
@@ -382,8 +394,9 @@ static enum rbsp_status finish_tape(struct rbsp_sampler *s, struct rbsp_err *err
 	return st;
 }
 
-enum rbsp_status rbsp_sampler_run(struct rbsp_sampler *s, uint64_t duration_ns, uint64_t max_samples,
-				  struct rbsp_sink *sink, struct rbsp_err *err)
+enum rbsp_status rbsp_sampler_run(struct rbsp_sampler *s, uint64_t duration_ns,
+				  uint64_t max_samples, struct rbsp_sink *sink,
+				  struct rbsp_err *err)
 {
 	enum rbsp_status st = start(s, duration_ns, err);
 

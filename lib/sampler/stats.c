@@ -13,7 +13,8 @@ static double percentile_us(const struct rbsp_tick_counts *c, double share)
 	for (size_t i = 0; i < RBSP_STOP_BUCKETS; i++) {
 		seen += get(&c->stop_bucket[i]);
 		if (seen && (double)seen >= share * (double)all)
-			return i + 1 < RBSP_STOP_BUCKETS ? (double)i + 0.5 : (double)get(&c->stop_max_ns) / 1e3;
+			return i + 1 < RBSP_STOP_BUCKETS ? (double)i + 0.5
+							 : (double)get(&c->stop_max_ns) / 1e3;
 	}
 	return 0;
 }
@@ -25,7 +26,8 @@ static void decoder_figures(const struct rbsp_decoder *d, struct rbsp_sampler_st
 	out->unread_frames = c->unread;
 	out->bare_names = c->bare_names;
 	if (out->samples)
-		out->decode_us = (double)(c->unwind_ns + c->decode_ns + c->merge_ns) / 1e3 / (double)out->samples;
+		out->decode_us = (double)(c->unwind_ns + c->decode_ns + c->merge_ns) / 1e3 /
+				 (double)out->samples;
 	if (c->native_frames)
 		out->unwind_ns_per_frame = (double)c->unwind_ns / (double)c->native_frames;
 	if (c->ruby_frames)
@@ -63,6 +65,7 @@ void rbsp_sampler_stats(const struct rbsp_sampler *s, struct rbsp_sampler_stats 
 	if (out->stops)
 		out->stop_mean_us = (double)get(&c->stop_ns) / 1e3 / (double)out->stops;
 	for (size_t i = 0; i < s->n_proc; i++)
-		out->cpu_process_s += (double)(s->proc[i]->cpu_end_ns - s->proc[i]->cpu_start_ns) / 1e9;
+		out->cpu_process_s +=
+			(double)(s->proc[i]->cpu_end_ns - s->proc[i]->cpu_start_ns) / 1e9;
 	decoder_figures(s->decoder, out);
 }

@@ -12,12 +12,14 @@
 
 #include "sampler/core.h"
 
-/* The longest that a tracer holds its cpu for another one's INTERRUPT, and that the owner of a tick waits for the others. */
+/* The longest that a tracer holds its cpu for another one's INTERRUPT, and that the owner of a tick
+ * waits for the others. */
 #define HOLD_NS 100000u
 #define GATHER_NS 50000u
 /* A tracer that wakes later than this was not put on its cpu by the tick's own interrupt. */
 #define ON_TIME_NS 200000u
-/* A stop that has not come after this is given up. A thread that waits for a cpu may need some scheduler rounds. */
+/* A stop that has not come after this is given up. A thread that waits for a cpu may need some
+ * scheduler rounds. */
 #define DEADLINE_NS 250000000u
 /* An event waits at most this long before the decoder is woken. */
 #define WAKE_EVERY_NS 5000000u
@@ -70,8 +72,9 @@ static inline void relax(void)
 }
 
 /*
- * The tick's own timer interrupt has to take the target off its cpu. Real-time priority makes that certain; without
- * the privilege an EEVDF slice of 0.1 ms (kernel >= 6.12) nearly does (facts: a late stop lands at the next system call).
+ * The tick's own timer interrupt has to take the target off its cpu. Real-time priority makes that
+ * certain; without the privilege an EEVDF slice of 0.1 ms (kernel >= 6.12) nearly does (facts: a
+ * late stop lands at the next system call).
  */
 static void set_priority(struct rbsp_sampler *s)
 {
@@ -93,7 +96,8 @@ static void pin(int cpu)
 
 	CPU_ZERO(&set);
 	CPU_SET((size_t)cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set); /* refused by a cpuset: it samples from where it is */
+	sched_setaffinity(0, sizeof(set),
+			  &set); /* refused by a cpuset: it samples from where it is */
 }
 
 static bool sleep_to(struct rbsp_sampler *s, uint64_t at_ns)
@@ -118,17 +122,20 @@ static void come(struct rbsp_tracer *t, uint64_t i)
 	atomic_store_explicit(&t->holds, i + 1, memory_order_release);
 }
 
-/* Keep this cpu until the INTERRUPTs of tick i are out: what was preempted here does not run on before. */
+/* Keep this cpu until the INTERRUPTs of tick i are out: what was preempted here does not run on
+ * before. */
 static void hold(struct rbsp_tracer *t, uint64_t i)
 {
 	uint64_t until = rbsp_now_ns() + HOLD_NS;
 
 	come(t, i);
-	while (atomic_load_explicit(&t->s->issued, memory_order_acquire) <= i && rbsp_now_ns() < until)
+	while (atomic_load_explicit(&t->s->issued, memory_order_acquire) <= i &&
+	       rbsp_now_ns() < until)
 		relax();
 }
 
-/* Wait until all other tracers have their cpus. @return whether they have: then nothing of the target runs */
+/* Wait until all other tracers have their cpus. @return whether they have: then nothing of the
+ * target runs */
 static bool gather(struct rbsp_tracer *t, uint64_t i)
 {
 	struct rbsp_sampler *s = t->s;
@@ -153,8 +160,10 @@ static bool gather(struct rbsp_tracer *t, uint64_t i)
 static void miss(struct rbsp_sampler *s, uint64_t n)
 {
 	rbsp_count(&s->counts.missed, n);
-	rbsp_count(&s->counts.late, n * atomic_load_explicit(&s->counts.due_last, memory_order_relaxed));
-	rbsp_count(&s->counts.due, n * atomic_load_explicit(&s->counts.due_last, memory_order_relaxed));
+	rbsp_count(&s->counts.late,
+		   n * atomic_load_explicit(&s->counts.due_last, memory_order_relaxed));
+	rbsp_count(&s->counts.due,
+		   n * atomic_load_explicit(&s->counts.due_last, memory_order_relaxed));
 }
 
 static void wake_decoder(struct rbsp_tracer *t)
@@ -207,7 +216,8 @@ static bool own_tick(struct rbsp_sampler *s, bool *on_time)
 	return false;
 }
 
-/* The first tracer to come takes the tick; ticks that nobody took in time are counted and never caught up. */
+/* The first tracer to come takes the tick; ticks that nobody took in time are counted and never
+ * caught up. */
 static void on_tick(struct rbsp_tracer *t, uint64_t i)
 {
 	struct rbsp_sampler *s = t->s;
@@ -259,7 +269,8 @@ static void *tracer_main(void *arg)
 	}
 	if (t->sched >= 0)
 		close(t->sched);
-	return NULL; /* what this thread still traces runs on: the end of a tracer detaches without a stop */
+	return NULL; /* what this thread still traces runs on: the end of a tracer detaches without
+			a stop */
 }
 
 enum rbsp_status rbsp_tracer_start(struct rbsp_sampler *s, int cpu, struct rbsp_err *err)
@@ -308,7 +319,8 @@ void rbsp_tracers_press(struct rbsp_sampler *s, uint64_t now_ns)
 		if (!since || now_ns < since + DEADLINE_NS)
 			continue;
 		atomic_store(&t->pressed, true);
-		pthread_kill(t->thread, rbsp_wake_signal()); /* again at the next call, until it is seen */
+		pthread_kill(t->thread,
+			     rbsp_wake_signal()); /* again at the next call, until it is seen */
 	}
 }
 

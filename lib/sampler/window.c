@@ -7,7 +7,8 @@
 #include "sampler/core.h"
 #include "trace/trace.h"
 
-/* What was taken while the thread stood still; everything else about it is worked out after the resume. */
+/* What was taken while the thread stood still; everything else about it is worked out after the
+ * resume. */
 struct taken {
 	char schedstat[96];
 	ssize_t n_schedstat;
@@ -16,10 +17,12 @@ struct taken {
 };
 
 /*
- * One thread is stopped here, and only here: registers, its memory by two vectored reads, its schedstat, and it runs
- * on. Nothing is opened, allocated, logged, parsed or unwound before the release.
+ * One thread is stopped here, and only here: registers, its memory by two vectored reads, its
+ * schedstat, and it runs on. Nothing is opened, allocated, logged, parsed or unwound before the
+ * release.
  */
-static struct taken capture_and_release(struct rbsp_due *d, struct rbsp_event *ev, size_t room, int signal)
+static struct taken capture_and_release(struct rbsp_due *d, struct rbsp_event *ev, size_t room,
+					int signal)
 {
 	struct rbsp_entry *e = d->entry;
 	struct taken k = { .st = RBSP_E_FULL };
@@ -46,14 +49,16 @@ static void count_window(struct rbsp_sampler *s, uint64_t ns)
 }
 
 /* A window's length leaves out what the thread waited for a cpu meanwhile. */
-static uint64_t window_ns(const struct rbsp_due *d, const struct rbsp_schedstat *now, uint64_t resumed_ns)
+static uint64_t window_ns(const struct rbsp_due *d, const struct rbsp_schedstat *now,
+			  uint64_t resumed_ns)
 {
 	uint64_t all = resumed_ns - d->interrupt_ns, waited = now->wait_ns - d->before.wait_ns;
 
 	return waited < all ? all - waited : 0;
 }
 
-static void take(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns, int signal, bool exact)
+static void take(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns, int signal,
+		 bool exact)
 {
 	struct rbsp_sampler *s = t->s;
 	size_t room = 0;
@@ -96,7 +101,8 @@ static struct rbsp_due *find_due(struct rbsp_tracer *t, int tid)
 	return NULL;
 }
 
-/* The deadline has passed: their samples are lost. They stay held until their stops come: see rbsp_windows. */
+/* The deadline has passed: their samples are lost. They stay held until their stops come: see
+ * rbsp_windows. */
 static void give_up(struct rbsp_tracer *t)
 {
 	for (size_t i = 0; i < t->n_due; i++) {
@@ -119,8 +125,9 @@ static void release_late(struct rbsp_tracer *t, struct rbsp_due *d, int tid, str
 }
 
 /*
- * Take the stops as they come. A thread that waits for a cpu stops when it gets one, before it runs on, so its sample
- * is as good then; one that misses the deadline is lost, and released when its stop comes at last.
+ * Take the stops as they come. A thread that waits for a cpu stops when it gets one, before it runs
+ * on, so its sample is as good then; one that misses the deadline is lost, and released when its
+ * stop comes at last.
  */
 void rbsp_windows(struct rbsp_tracer *t, uint64_t tick_ns, bool exact)
 {

@@ -87,13 +87,16 @@ static bool is_dumpable(int pid, const struct rbsp_proc_status *status)
 
 enum rbsp_status rbsp_live_explain(int pid, struct rbsp_err *err)
 {
-	struct rbsp_access a = { .yama = yama_scope(), .same_userns = same_userns(pid), .descendant = is_descendant(pid) };
+	struct rbsp_access a = { .yama = yama_scope(),
+				 .same_userns = same_userns(pid),
+				 .descendant = is_descendant(pid) };
 	char command[64] = "";
 
 	if (!read_status(getpid(), &a.self) || !read_status(pid, &a.target))
 		return rbsp_fail(err, RBSP_E_NO_PID, "no such process");
 	a.dumpable = is_dumpable(pid, &a.target);
-	if (a.target.tracer_pid && read_proc(a.target.tracer_pid, "comm", command, sizeof(command)) > 0)
+	if (a.target.tracer_pid &&
+	    read_proc(a.target.tracer_pid, "comm", command, sizeof(command)) > 0)
 		command[strcspn(command, "\n")] = 0;
 	return rbsp_access_explain(&a, command[0] ? command : NULL, err);
 }

@@ -19,9 +19,10 @@ struct live {
 	int dir;   /* /proc/PID */
 	int pidfd; /* -1: the kernel has none */
 	int ns_pid;
-	bool by_mem; /* process_vm_readv is refused: read through mem */
-	uint16_t tcb_of_robust; /* distance of the thread pointer below the robust list head, 0: not yet known */
-	rbsp_addr probe; /* an address that was readable at attach, for rbsp_live_execed */
+	bool by_mem;            /* process_vm_readv is refused: read through mem */
+	uint16_t tcb_of_robust; /* distance of the thread pointer below the robust list head, 0: not
+				   yet known */
+	rbsp_addr probe;        /* an address that was readable at attach, for rbsp_live_execed */
 	struct rbsp_images images;
 };
 
@@ -67,7 +68,8 @@ out:
 	return st;
 }
 
-static enum rbsp_status live_maps(struct rbsp_target *t, struct rbsp_maps *out, struct rbsp_err *err)
+static enum rbsp_status live_maps(struct rbsp_target *t, struct rbsp_maps *out,
+				  struct rbsp_err *err)
 {
 	char *text = NULL;
 	size_t n = 0;
@@ -88,7 +90,8 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static enum rbsp_status live_threads(struct rbsp_target *t, int **tids, size_t *n, struct rbsp_err *err)
+static enum rbsp_status live_threads(struct rbsp_target *t, int **tids, size_t *n,
+				     struct rbsp_err *err)
 {
 	int fd = openat(live_of(t)->dir, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -110,7 +113,8 @@ static enum rbsp_status live_threads(struct rbsp_target *t, int **tids, size_t *
 			if (!bigger) {
 				free(list);
 				closedir(d);
-				return rbsp_fail(err, RBSP_E_NOMEM, "no memory for the list of threads");
+				return rbsp_fail(err, RBSP_E_NOMEM,
+						 "no memory for the list of threads");
 			}
 			list = bigger;
 		}
@@ -124,7 +128,8 @@ static enum rbsp_status live_threads(struct rbsp_target *t, int **tids, size_t *
 	return RBSP_OK;
 }
 
-static enum rbsp_status read_by_mem(struct live *l, const struct rbsp_piece *v, size_t n, size_t *done)
+static enum rbsp_status read_by_mem(struct live *l, const struct rbsp_piece *v, size_t n,
+				    size_t *done)
 {
 	*done = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -138,7 +143,8 @@ static enum rbsp_status read_by_mem(struct live *l, const struct rbsp_piece *v, 
 }
 
 /* One process_vm_readv; a partial count says where it faulted. */
-static enum rbsp_status read_some(struct live *l, const struct rbsp_piece *v, size_t n, size_t *done)
+static enum rbsp_status read_some(struct live *l, const struct rbsp_piece *v, size_t n,
+				  size_t *done)
 {
 	struct iovec local[64], remote[64];
 	size_t want = 0;
@@ -162,7 +168,8 @@ static enum rbsp_status read_some(struct live *l, const struct rbsp_piece *v, si
 	return RBSP_E_FAULT;
 }
 
-static enum rbsp_status live_readv(struct rbsp_target *t, const struct rbsp_piece *v, size_t n, size_t *done)
+static enum rbsp_status live_readv(struct rbsp_target *t, const struct rbsp_piece *v, size_t n,
+				   size_t *done)
 {
 	struct live *l = live_of(t);
 	enum rbsp_status st = RBSP_OK;
@@ -171,7 +178,8 @@ static enum rbsp_status live_readv(struct rbsp_target *t, const struct rbsp_piec
 	for (size_t at = 0; at < n && st == RBSP_OK; at += 64) {
 		size_t some = n - at < 64 ? n - at : 64, got;
 
-		st = l->by_mem ? read_by_mem(l, v + at, some, &got) : read_some(l, v + at, some, &got);
+		st = l->by_mem ? read_by_mem(l, v + at, some, &got)
+			       : read_some(l, v + at, some, &got);
 		total += got;
 	}
 	if (done)
@@ -179,7 +187,8 @@ static enum rbsp_status live_readv(struct rbsp_target *t, const struct rbsp_piec
 	return st;
 }
 
-/* A thread control block of glibc, x86-64: word 0 and word 2 are its own address (nptl/descr.h, tcbhead_t). */
+/* A thread control block of glibc, x86-64: word 0 and word 2 are its own address (nptl/descr.h,
+ * tcbhead_t). */
 static bool is_tcb(struct rbsp_target *t, rbsp_addr a)
 {
 	uint64_t w[3];
@@ -188,9 +197,10 @@ static bool is_tcb(struct rbsp_target *t, rbsp_addr a)
 }
 
 /*
- * get_robust_list(2) tells where a thread's robust futex list starts without stopping it, and glibc keeps that list
- * in the thread control block: its distance from the block is one number for the whole process, found by the
- * block's pointers to itself. musl sets the list only when it is used, so there a stop is needed.
+ * get_robust_list(2) tells where a thread's robust futex list starts without stopping it, and glibc
+ * keeps that list in the thread control block: its distance from the block is one number for the
+ * whole process, found by the block's pointers to itself. musl sets the list only when it is used,
+ * so there a stop is needed.
  */
 static enum rbsp_status live_thread_pointer(struct rbsp_target *t, int tid, rbsp_addr *tp)
 {
@@ -218,8 +228,8 @@ static enum rbsp_status live_thread_pointer(struct rbsp_target *t, int tid, rbsp
 	return RBSP_E_NOT_FOUND;
 }
 
-static enum rbsp_status live_image(struct rbsp_target *t, const struct rbsp_map *m, const struct rbsp_elf **out,
-				   struct rbsp_err *err)
+static enum rbsp_status live_image(struct rbsp_target *t, const struct rbsp_map *m,
+				   const struct rbsp_elf **out, struct rbsp_err *err)
 {
 	return rbsp_images_get(&live_of(t)->images, t, live_of(t)->dir, m, out, err);
 }
@@ -292,7 +302,8 @@ bool rbsp_live_ended(struct rbsp_target *t)
 	if (l->pidfd >= 0)
 		return false;
 	n = rbsp_live_file(t, "stat", text, sizeof(text));
-	return n <= 0 || rbsp_proc_stat_parse(text, (size_t)n, &st) != RBSP_OK || st.state == 'Z' || st.state == 'X';
+	return n <= 0 || rbsp_proc_stat_parse(text, (size_t)n, &st) != RBSP_OK || st.state == 'Z' ||
+	       st.state == 'X';
 }
 
 static enum rbsp_status open_checked(struct live *l, struct rbsp_err *err)
@@ -308,14 +319,19 @@ static enum rbsp_status open_checked(struct live *l, struct rbsp_err *err)
 	if (n <= 0 || rbsp_proc_stat_parse(text, (size_t)n, &stat) != RBSP_OK)
 		return rbsp_fail(err, RBSP_E_NO_PID, "no such process");
 	if (stat.state == 'Z' || stat.state == 'X')
-		return rbsp_fail(err, RBSP_E_NO_PID, "it is a zombie: it has ended, and its parent %d has not waited for it", stat.ppid);
+		return rbsp_fail(
+			err, RBSP_E_NO_PID,
+			"it is a zombie: it has ended, and its parent %d has not waited for it",
+			stat.ppid);
 	if (stat.flags & 0x200000) /* PF_KTHREAD, include/linux/sched.h */
-		return rbsp_fail(err, RBSP_E_NOT_RUBY, "it is a kernel thread (%s), not a program", stat.comm);
+		return rbsp_fail(err, RBSP_E_NOT_RUBY, "it is a kernel thread (%s), not a program",
+				 stat.comm);
 	n = rbsp_live_file(&l->base, "status", text, sizeof(text));
 	if (n <= 0 || rbsp_proc_status_parse(text, (size_t)n, &status) != RBSP_OK)
 		return rbsp_fail(err, RBSP_E_NO_PID, "no such process");
 	if (status.tgid != pid)
-		return rbsp_fail(err, RBSP_E_NO_PID, "it is a thread of process %d: give that", status.tgid);
+		return rbsp_fail(err, RBSP_E_NO_PID, "it is a thread of process %d: give that",
+				 status.tgid);
 	l->ns_pid = status.ns_pid;
 	st = rbsp_live_untraced(pid, err);
 	if (st != RBSP_OK)

@@ -34,10 +34,10 @@ struct tape {
 	uint32_t n_contents, cap_contents;
 	struct item *item;
 	size_t n_items, cap_items;
-	uint32_t moment;      /* captures handed out so far */
-	size_t next;          /* item to look for the next capture from */
+	uint32_t moment; /* captures handed out so far */
+	size_t next;     /* item to look for the next capture from */
 	struct rbsp_capture capture;
-	rbsp_addr missing;    /* first address asked for that is not here */
+	rbsp_addr missing; /* first address asked for that is not here */
 	bool is_missing;
 };
 
@@ -58,7 +58,8 @@ static const struct item *latest(const struct tape *t, uint32_t type)
 	return found;
 }
 
-static enum rbsp_status tape_maps(struct rbsp_target *t, struct rbsp_maps *out, struct rbsp_err *err)
+static enum rbsp_status tape_maps(struct rbsp_target *t, struct rbsp_maps *out,
+				  struct rbsp_err *err)
 {
 	const struct item *it = latest(tape_of(t), RBSP_TAPE_MAPS);
 
@@ -67,7 +68,8 @@ static enum rbsp_status tape_maps(struct rbsp_target *t, struct rbsp_maps *out, 
 	return rbsp_maps_parse((const char *)it->bytes, it->size, out, err);
 }
 
-static enum rbsp_status tape_threads(struct rbsp_target *t, int **tids, size_t *n, struct rbsp_err *err)
+static enum rbsp_status tape_threads(struct rbsp_target *t, int **tids, size_t *n,
+				     struct rbsp_err *err)
 {
 	const struct item *it = latest(tape_of(t), RBSP_TAPE_THREADS);
 
@@ -102,8 +104,8 @@ static bool is_of_map(const struct rbsp_tape_image *im, const struct rbsp_map *m
 	return m->ino ? im->ino == m->ino && im->dev == m->dev : !im->ino && im->start == m->start;
 }
 
-static enum rbsp_status tape_image(struct rbsp_target *t, const struct rbsp_map *m, const struct rbsp_elf **out,
-				   struct rbsp_err *err)
+static enum rbsp_status tape_image(struct rbsp_target *t, const struct rbsp_map *m,
+				   const struct rbsp_elf **out, struct rbsp_err *err)
 {
 	struct tape *tape = tape_of(t);
 	struct rbsp_tape_image head;
@@ -118,9 +120,11 @@ static enum rbsp_status tape_image(struct rbsp_target *t, const struct rbsp_map 
 		if (!is_of_map(&head, m))
 			continue;
 		if (head.absent)
-			return rbsp_fail(err, RBSP_E_NOT_FOUND, "%s could not be opened when the tape was made", m->path);
+			return rbsp_fail(err, RBSP_E_NOT_FOUND,
+					 "%s could not be opened when the tape was made", m->path);
 		if (!it->elf) {
-			st = rbsp_elf_open_bytes(it->bytes + sizeof(head), it->size - sizeof(head), m->path, &it->elf, err);
+			st = rbsp_elf_open_bytes(it->bytes + sizeof(head), it->size - sizeof(head),
+						 m->path, &it->elf, err);
 			if (st != RBSP_OK)
 				return st;
 		}
@@ -167,7 +171,8 @@ static enum rbsp_status read_piece(struct tape *t, const struct rbsp_piece *v, s
 	return RBSP_OK;
 }
 
-static enum rbsp_status tape_readv(struct rbsp_target *t, const struct rbsp_piece *v, size_t n, size_t *done)
+static enum rbsp_status tape_readv(struct rbsp_target *t, const struct rbsp_piece *v, size_t n,
+				   size_t *done)
 {
 	enum rbsp_status st = RBSP_OK;
 	size_t total = 0;
@@ -184,8 +189,7 @@ static void tape_free(struct rbsp_target *t)
 	struct tape *tape = tape_of(t);
 	struct page *p, *next;
 
-	HASH_ITER(hh, tape->pages, p, next)
-	{
+	HASH_ITER (hh, tape->pages, p, next) {
 		HASH_DEL(tape->pages, p);
 		free(p->version);
 		free(p);
@@ -227,7 +231,8 @@ static enum rbsp_status add_content(struct tape *t, unsigned char *bytes, uint32
 	return RBSP_OK;
 }
 
-static enum rbsp_status add_page(struct tape *t, const unsigned char *bytes, uint32_t size, uint32_t moment)
+static enum rbsp_status add_page(struct tape *t, const unsigned char *bytes, uint32_t size,
+				 uint32_t moment)
 {
 	struct rbsp_tape_page rec;
 	struct version *bigger;
@@ -254,7 +259,8 @@ static enum rbsp_status add_page(struct tape *t, const unsigned char *bytes, uin
 	return RBSP_OK;
 }
 
-static enum rbsp_status add_item(struct tape *t, uint32_t type, unsigned char *bytes, uint32_t size, uint32_t moment)
+static enum rbsp_status add_item(struct tape *t, uint32_t type, unsigned char *bytes, uint32_t size,
+				 uint32_t moment)
 {
 	struct item *bigger;
 
@@ -270,7 +276,8 @@ static enum rbsp_status add_item(struct tape *t, uint32_t type, unsigned char *b
 }
 
 /* Take in one record. @p bytes is kept (NULL'ed) or stays the caller's. */
-static enum rbsp_status add_record(struct tape *t, const struct rbsp_tape_head *h, unsigned char **bytes, uint32_t *moment)
+static enum rbsp_status add_record(struct tape *t, const struct rbsp_tape_head *h,
+				   unsigned char **bytes, uint32_t *moment)
 {
 	struct rbsp_tape_process proc;
 	enum rbsp_status st;
@@ -280,7 +287,8 @@ static enum rbsp_status add_record(struct tape *t, const struct rbsp_tape_head *
 		if (h->size != sizeof(proc))
 			return RBSP_E_FORMAT;
 		memcpy(&proc, *bytes, sizeof(proc));
-		if (memcmp(proc.magic, RBSP_TAPE_MAGIC, sizeof(proc.magic)) != 0 || proc.version != RBSP_TAPE_VERSION)
+		if (memcmp(proc.magic, RBSP_TAPE_MAGIC, sizeof(proc.magic)) != 0 ||
+		    proc.version != RBSP_TAPE_VERSION)
 			return RBSP_E_FORMAT;
 		t->base.pid = proc.pid;
 		return RBSP_OK;
@@ -382,6 +390,8 @@ enum rbsp_status rbsp_tape_missing(const struct rbsp_target *target, struct rbsp
 
 	if (!t->is_missing)
 		return RBSP_OK;
-	return rbsp_fail(err, RBSP_E_TAPE, "the tape lacks the page of 0x%lx at capture %u: record it again with scripts/tapes",
-			 (unsigned long)t->missing, t->moment);
+	return rbsp_fail(
+		err, RBSP_E_TAPE,
+		"the tape lacks the page of 0x%lx at capture %u: record it again with scripts/tapes",
+		(unsigned long)t->missing, t->moment);
 }

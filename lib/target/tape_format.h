@@ -10,7 +10,8 @@
 /* Largest record that a reader accepts. */
 #define RBSP_TAPE_RECORD_MAX (256u << 20)
 
-/* A record: this head, then `size` bytes. Integers are as on the machine that recorded (little-endian). */
+/* A record: this head, then `size` bytes. Integers are as on the machine that recorded
+ * (little-endian). */
 struct rbsp_tape_head {
 	uint32_t type, size;
 };
@@ -23,7 +24,8 @@ enum rbsp_tape_type {
 	RBSP_TAPE_IMAGE,       /* struct rbsp_tape_image, then the skeleton's bytes */
 	RBSP_TAPE_CONTENT,     /* 4096 bytes; contents are numbered from 0 */
 	RBSP_TAPE_PAGE_AT,     /* struct rbsp_tape_page */
-	RBSP_TAPE_CAPTURE,     /* struct rbsp_capture (pointer meaningless), then its data: begins a moment */
+	RBSP_TAPE_CAPTURE,     /* struct rbsp_capture (pointer meaningless), then its data: begins a
+				  moment */
 };
 
 struct rbsp_tape_process {

@@ -16,13 +16,20 @@ struct content {
 	uint64_t hash;
 	uint32_t id;
 	unsigned char bytes[RBSP_TAPE_PAGE];
+	struct content *older; /* in the list of those whose hash another content has taken */
 	UT_hash_handle hh;
 };
 
-/* What a page held when it was last written down. */
+/*
+ * What a page held when it was last written down. Within the moment of one capture it is read only
+ * once, so that a target that runs on cannot show two states of a page where the tape has room for
+ * one. Locating (moment 0) reads afresh: it tries again until what it sees fits together.
+ */
 struct last {
 	rbsp_addr page;
-	uint32_t content;
+	uint32_t moment;
+	uint32_t id;             /* of the content, or RBSP_TAPE_UNREADABLE */
+	struct content *content; /* NULL: unreadable */
 	UT_hash_handle hh;
 };
 
@@ -36,8 +43,9 @@ struct recorder {
 	gzFile file;
 	char *path;
 	bool failed;
-	struct content *contents;
+	struct content *contents, *shadowed;
 	uint32_t n_contents;
+	uint32_t moment; /* captures added so far */
 	struct last *last;
 	struct image *image;
 	size_t n_images;
@@ -48,16 +56,20 @@ static struct recorder *recorder_of(struct rbsp_target *t)
 	return (struct recorder *)t;
 }
 
-static void put(struct recorder *r, uint32_t type, const void *a, size_t n_a, const void *b, size_t n_b)
+static void put(struct recorder *r, uint32_t type, const void *a, size_t n_a, const void *b,
+		size_t n_b)
 {
 	struct rbsp_tape_head head = { type, (uint32_t)(n_a + n_b) };
 
-	if (n_a + n_b > RBSP_TAPE_RECORD_MAX || gzwrite(r->file, &head, sizeof(head)) != (int)sizeof(head) ||
-	    (n_a && gzwrite(r->file, a, (unsigned)n_a) != (int)n_a) || (n_b && gzwrite(r->file, b, (unsigned)n_b) != (int)n_b))
+	if (n_a + n_b > RBSP_TAPE_RECORD_MAX ||
+	    gzwrite(r->file, &head, sizeof(head)) != (int)sizeof(head) ||
+	    (n_a && gzwrite(r->file, a, (unsigned)n_a) != (int)n_a) ||
+	    (n_b && gzwrite(r->file, b, (unsigned)n_b) != (int)n_b))
 		r->failed = true;
 }
 
-static enum rbsp_status record_maps(struct rbsp_target *t, struct rbsp_maps *out, struct rbsp_err *err)
+static enum rbsp_status record_maps(struct rbsp_target *t, struct rbsp_maps *out,
+				    struct rbsp_err *err)
 {
 	struct recorder *r = recorder_of(t);
 	enum rbsp_status st = r->live->ops->maps(r->live, out, err);
@@ -68,9 +80,10 @@ static enum rbsp_status record_maps(struct rbsp_target *t, struct rbsp_maps *out
 	for (size_t i = 0; i < out->n; i++) {
 		const struct rbsp_map *m = &out->map[i];
 
-		rbsp_buf_printf(&text, "%lx-%lx %c%c%c%c %08lx %02x:%02x %lu %s\n", (unsigned long)m->start,
-				(unsigned long)m->end, m->read ? 'r' : '-', m->write ? 'w' : '-', m->exec ? 'x' : '-',
-				m->shared ? 's' : 'p', (unsigned long)m->offset, major(m->dev), minor(m->dev),
+		rbsp_buf_printf(&text, "%lx-%lx %c%c%c%c %08lx %02x:%02x %lu %s\n",
+				(unsigned long)m->start, (unsigned long)m->end, m->read ? 'r' : '-',
+				m->write ? 'w' : '-', m->exec ? 'x' : '-', m->shared ? 's' : 'p',
+				(unsigned long)m->offset, major(m->dev), minor(m->dev),
 				(unsigned long)m->ino, m->path);
 	}
 	r->failed |= text.failed;
@@ -79,7 +92,8 @@ static enum rbsp_status record_maps(struct rbsp_target *t, struct rbsp_maps *out
 	return st;
 }
 
-static enum rbsp_status record_threads(struct rbsp_target *t, int **tids, size_t *n, struct rbsp_err *err)
+static enum rbsp_status record_threads(struct rbsp_target *t, int **tids, size_t *n,
+				       struct rbsp_err *err)
 {
 	struct recorder *r = recorder_of(t);
 	enum rbsp_status st = r->live->ops->threads(r->live, tids, n, err);
@@ -118,8 +132,8 @@ static bool image_is_known(struct recorder *r, const struct rbsp_map *m)
 	return false;
 }
 
-static enum rbsp_status record_image(struct rbsp_target *t, const struct rbsp_map *m, const struct rbsp_elf **out,
-				     struct rbsp_err *err)
+static enum rbsp_status record_image(struct rbsp_target *t, const struct rbsp_map *m,
+				     const struct rbsp_elf **out, struct rbsp_err *err)
 {
 	struct recorder *r = recorder_of(t);
 	enum rbsp_status st = r->live->ops->image(r->live, m, out, err);
@@ -149,63 +163,85 @@ static uint64_t hash_of(const unsigned char *p)
 	return h;
 }
 
-/* The number of a content, written down if it is new. */
-static uint32_t content_id(struct recorder *r, const unsigned char *bytes)
+/* A content, written down if it is new. NULL: out of memory. */
+static struct content *content_of(struct recorder *r, const unsigned char *bytes)
 {
 	uint64_t hash = hash_of(bytes);
 	struct content *c;
 
 	HASH_FIND(hh, r->contents, &hash, sizeof(hash), c);
 	if (c && memcmp(c->bytes, bytes, RBSP_TAPE_PAGE) == 0)
-		return c->id;
-	put(r, RBSP_TAPE_CONTENT, bytes, RBSP_TAPE_PAGE, NULL, 0);
-	if (!c) { /* of two contents with one hash only the first is shared */
-		c = malloc(sizeof(*c));
-		if (c) {
-			c->hash = hash;
-			c->id = r->n_contents;
-			memcpy(c->bytes, bytes, RBSP_TAPE_PAGE);
-			HASH_ADD(hh, r->contents, hash, sizeof(hash), c);
-		}
+		return c;
+	if (c) { /* another content with this hash: the newer one is found from now on */
+		HASH_DEL(r->contents, c);
+		c->older = r->shadowed;
+		r->shadowed = c;
 	}
-	return r->n_contents++;
+	c = malloc(sizeof(*c));
+	if (!c)
+		return NULL;
+	c->hash = hash;
+	c->id = r->n_contents++;
+	memcpy(c->bytes, bytes, RBSP_TAPE_PAGE);
+	HASH_ADD(hh, r->contents, hash, sizeof(hash), c);
+	put(r, RBSP_TAPE_CONTENT, bytes, RBSP_TAPE_PAGE, NULL, 0);
+	return c;
 }
 
-static void note_page(struct recorder *r, rbsp_addr page, uint32_t content)
+static struct last *last_of(struct recorder *r, rbsp_addr page)
 {
-	struct rbsp_tape_page rec = { page, content };
 	struct last *l;
 
 	HASH_FIND(hh, r->last, &page, sizeof(page), l);
-	if (l && l->content == content)
-		return;
-	if (!l) {
-		l = calloc(1, sizeof(*l));
-		if (!l) {
-			r->failed = true;
-			return;
-		}
-		l->page = page;
-		HASH_ADD(hh, r->last, page, sizeof(page), l);
-	}
-	l->content = content;
-	put(r, RBSP_TAPE_PAGE_AT, &rec, sizeof(rec), NULL, 0);
+	if (l)
+		return l;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return NULL;
+	l->page = page;
+	l->moment = l->id = UINT32_MAX - 1; /* neither is ever used */
+	HASH_ADD(hh, r->last, page, sizeof(page), l);
+	return l;
 }
 
-/* One piece, page by page, each read once whole and served from there: the tape holds just what the caller saw. */
+/* One page, read once in a moment and written down if it is not what it was. */
+static enum rbsp_status read_page(struct recorder *r, rbsp_addr page, const unsigned char **bytes)
+{
+	struct last *l = last_of(r, page);
+	unsigned char now[RBSP_TAPE_PAGE];
+	struct rbsp_tape_page rec = { page, RBSP_TAPE_UNREADABLE };
+	enum rbsp_status st;
+
+	if (!l)
+		return RBSP_E_NOMEM;
+	if (l->moment != r->moment || r->moment == 0) {
+		st = rbsp_read(r->live, page, now, sizeof(now));
+		if (st == RBSP_E_GONE)
+			return st;
+		l->content = st == RBSP_OK ? content_of(r, now) : NULL;
+		if (st == RBSP_OK && !l->content)
+			return RBSP_E_NOMEM;
+		rec.content = l->content ? l->content->id : RBSP_TAPE_UNREADABLE;
+		if (rec.content != l->id)
+			put(r, RBSP_TAPE_PAGE_AT, &rec, sizeof(rec), NULL, 0);
+		l->id = rec.content;
+		l->moment = r->moment;
+	}
+	*bytes = l->content ? l->content->bytes : NULL;
+	return l->content ? RBSP_OK : RBSP_E_FAULT;
+}
+
 static enum rbsp_status read_piece(struct recorder *r, const struct rbsp_piece *v, size_t *done)
 {
-	unsigned char page[RBSP_TAPE_PAGE], *to = v->to;
+	unsigned char *to = v->to;
 	size_t at = 0;
 
 	while (at < v->n) {
 		rbsp_addr base = (v->addr + at) & ~(rbsp_addr)(RBSP_TAPE_PAGE - 1);
 		size_t skip = v->addr + at - base, some = RBSP_TAPE_PAGE - skip;
-		enum rbsp_status st = rbsp_read(r->live, base, page, sizeof(page));
+		const unsigned char *page;
+		enum rbsp_status st = read_page(r, base, &page);
 
-		if (st == RBSP_E_GONE)
-			return st;
-		note_page(r, base, st == RBSP_OK ? content_id(r, page) : RBSP_TAPE_UNREADABLE);
 		if (st != RBSP_OK)
 			return st;
 		some = some < v->n - at ? some : v->n - at;
@@ -216,7 +252,8 @@ static enum rbsp_status read_piece(struct recorder *r, const struct rbsp_piece *
 	return RBSP_OK;
 }
 
-static enum rbsp_status record_readv(struct rbsp_target *t, const struct rbsp_piece *v, size_t n, size_t *done)
+static enum rbsp_status record_readv(struct rbsp_target *t, const struct rbsp_piece *v, size_t n,
+				     size_t *done)
 {
 	enum rbsp_status st = RBSP_OK;
 	size_t total = 0;
@@ -231,6 +268,7 @@ static enum rbsp_status record_readv(struct rbsp_target *t, const struct rbsp_pi
 void rbsp_tape_add_capture(struct rbsp_target *t, const struct rbsp_capture *c)
 {
 	put(recorder_of(t), RBSP_TAPE_CAPTURE, c, sizeof(*c), c->data, c->size);
+	recorder_of(t)->moment++;
 }
 
 enum rbsp_status rbsp_tape_finish(struct rbsp_target *t, struct rbsp_err *err)
@@ -240,7 +278,8 @@ enum rbsp_status rbsp_tape_finish(struct rbsp_target *t, struct rbsp_err *err)
 	if (r->file && gzclose(r->file) != Z_OK)
 		r->failed = true;
 	r->file = NULL;
-	return r->failed ? rbsp_fail(err, RBSP_E_OUTPUT, "cannot write the tape %s", r->path) : RBSP_OK;
+	return r->failed ? rbsp_fail(err, RBSP_E_OUTPUT, "cannot write the tape %s", r->path)
+			 : RBSP_OK;
 }
 
 static void record_free(struct rbsp_target *t)
@@ -251,13 +290,15 @@ static void record_free(struct rbsp_target *t)
 
 	if (r->file)
 		gzclose(r->file);
-	HASH_ITER(hh, r->contents, c, next_c)
-	{
+	HASH_ITER (hh, r->contents, c, next_c) {
 		HASH_DEL(r->contents, c);
 		free(c);
 	}
-	HASH_ITER(hh, r->last, l, next_l)
-	{
+	for (c = r->shadowed; c; c = next_c) {
+		next_c = c->older;
+		free(c);
+	}
+	HASH_ITER (hh, r->last, l, next_l) {
 		HASH_DEL(r->last, l);
 		free(l);
 	}
@@ -275,7 +316,8 @@ static const struct rbsp_target_ops record_ops = {
 	.free = record_free,
 };
 
-enum rbsp_status rbsp_tape_record(const char *path, struct rbsp_target *live, struct rbsp_target **out, struct rbsp_err *err)
+enum rbsp_status rbsp_tape_record(const char *path, struct rbsp_target *live,
+				  struct rbsp_target **out, struct rbsp_err *err)
 {
 	struct rbsp_tape_process head = { RBSP_TAPE_MAGIC, RBSP_TAPE_VERSION, live->pid };
 	struct recorder *r = calloc(1, sizeof(*r));

@@ -13,7 +13,8 @@ struct fill {
 	size_t n;
 };
 
-/* Plan a piece of a range. A second piece of the same range must follow the first directly. @return bytes planned: less than asked when the room ends */
+/* Plan a piece of a range. A second piece of the same range must follow the first directly. @return
+ * bytes planned: less than asked when the room ends */
 static size_t plan(struct fill *f, enum rbsp_range_id id, rbsp_addr addr, size_t n)
 {
 	struct rbsp_range *r = &f->c->range[id];
@@ -64,7 +65,8 @@ static uint64_t word_of(const struct rbsp_capture *c, enum rbsp_range_id id, uin
 	return w;
 }
 
-/* Entry frames: on 2.7 to 3.1 a thread's VM stack lies inside its native stack, right above machine.stack_start. */
+/* Entry frames: on 2.7 to 3.1 a thread's VM stack lies inside its native stack, right above
+ * machine.stack_start. */
 static void plan_entry(struct fill *f, const struct rbsp_view *v)
 {
 	bool inside = v->vm_stack >= v->stack_start && v->vm_stack - v->stack_start < 4096;
@@ -84,7 +86,8 @@ static void plan_entry(struct fill *f, const struct rbsp_view *v)
 }
 
 /* x86-64 leaf functions may use 128 bytes below sp (the red zone). */
-static void plan_stack(struct fill *f, const struct rbsp_capture_spec *spec, const struct rbsp_view *v)
+static void plan_stack(struct fill *f, const struct rbsp_capture_spec *spec,
+		       const struct rbsp_view *v)
 {
 	rbsp_addr low = (f->c->regs.sp - 128) & ~(rbsp_addr)7;
 	bool inside = v->stack_start > f->c->regs.sp;
@@ -98,7 +101,8 @@ static void plan_stack(struct fill *f, const struct rbsp_capture_spec *spec, con
 		plan_entry(f, v);
 }
 
-static void plan_thread(struct fill *f, const struct rbsp_capture_spec *spec, const struct rbsp_view *v)
+static void plan_thread(struct fill *f, const struct rbsp_capture_spec *spec,
+			const struct rbsp_view *v)
 {
 	plan(f, RBSP_RANGE_EC, v->ec, spec->ec_size);
 	plan(f, RBSP_RANGE_TH, v->th, spec->th_size);
@@ -106,8 +110,10 @@ static void plan_thread(struct fill *f, const struct rbsp_capture_spec *spec, co
 		plan(f, RBSP_RANGE_NT, v->nt, spec->nt_size);
 }
 
-/* After the first read: did the plan meet the truth? Corrects the view. @return false: what hangs on the ec must be read again */
-static bool view_holds(const struct rbsp_capture *c, const struct rbsp_capture_spec *spec, struct rbsp_view *v)
+/* After the first read: did the plan meet the truth? Corrects the view. @return false: what hangs
+ * on the ec must be read again */
+static bool view_holds(const struct rbsp_capture *c, const struct rbsp_capture_spec *spec,
+		       struct rbsp_view *v)
 {
 	struct rbsp_view now = *v;
 
@@ -171,7 +177,7 @@ static void read_frames(struct fill *f, const struct rbsp_capture_spec *spec, st
 	sp = word_of(c, RBSP_RANGE_CFP, spec->cfp_sp);
 	if (sp < stack || sp > cfp)
 		return; /* torn: decoding says so */
-	v->values = (uint32_t)(sp - stack);
+	v->values = sp - stack;
 	if (v->values > values && c->range[RBSP_RANGE_VALUES].len == values) {
 		size_t more = v->values - values;
 
@@ -181,8 +187,8 @@ static void read_frames(struct fill *f, const struct rbsp_capture_spec *spec, st
 	}
 }
 
-enum rbsp_status rbsp_view_read(struct rbsp_target *t, const struct rbsp_capture_spec *spec, struct rbsp_view *v,
-				struct rbsp_capture *c, size_t room)
+enum rbsp_status rbsp_view_read(struct rbsp_target *t, const struct rbsp_capture_spec *spec,
+				struct rbsp_view *v, struct rbsp_capture *c, size_t room)
 {
 	struct fill f = { .t = t, .c = c, .room = room };
 	enum rbsp_status st;

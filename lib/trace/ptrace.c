@@ -47,7 +47,8 @@ enum rbsp_status rbsp_trace_regs(int tid, struct rbsp_regs *out)
 		.pc = u.rip,
 		.sp = u.rsp,
 		.tp = u.fs_base,
-		.call = (int64_t)u.orig_rax, /* -1 where an interrupt or exception led into the kernel */
+		.call = (int64_t)u.orig_rax, /* -1 where an interrupt or exception led into the
+						kernel */
 	};
 	return RBSP_OK;
 }
@@ -73,12 +74,17 @@ enum rbsp_status rbsp_trace_regs(int tid, struct rbsp_regs *out)
 	struct user_regs_struct u;
 	uint64_t tp = 0;
 	int call = -1;
-	struct iovec io = { &u, sizeof(u) }, tls = { &tp, sizeof(tp) }, nr = { &call, sizeof(call) };
+	struct iovec io = { &u, sizeof(u) }, tls = { &tp, sizeof(tp) },
+		     nr = { &call, sizeof(call) };
 
 	if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &io) != 0 ||
 	    ptrace(PTRACE_GETREGSET, tid, (void *)NT_ARM_TLS, &tls) != 0)
 		return of_errno();
-	*out = (struct rbsp_regs){ .known = (UINT64_C(1) << RBSP_REGS) - 1, .pc = u.pc, .sp = u.sp, .tp = tp, .call = -1 };
+	*out = (struct rbsp_regs){ .known = (UINT64_C(1) << RBSP_REGS) - 1,
+				   .pc = u.pc,
+				   .sp = u.sp,
+				   .tp = tp,
+				   .call = -1 };
 	if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_ARM_SYSTEM_CALL, &nr) == 0)
 		out->call = call;
 	memcpy(out->r, u.regs, 31 * sizeof(u.regs[0]));

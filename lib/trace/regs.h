@@ -9,7 +9,8 @@
 
 struct rbsp_regs {
 	uint64_t r[RBSP_REGS];
-	uint64_t known; /* bit i: r[i] was read; a thread read without a stop knows sp and pc only */
+	uint64_t
+		known; /* bit i: r[i] was read; a thread read without a stop knows sp and pc only */
 	rbsp_addr pc, sp;
 	rbsp_addr tp; /* thread pointer: fs_base, TPIDR_EL0; 0: unknown */
 	int64_t call; /* number of the system call it is in, -1: in none */

@@ -10,7 +10,8 @@ static bool is_stop_signal(int sig)
 	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
 }
 
-/* ptrace(2), "Stopped states": with PTRACE_SEIZE status >> 16 is the event, 0 for a signal-delivery-stop. */
+/* ptrace(2), "Stopped states": with PTRACE_SEIZE status >> 16 is the event, 0 for a
+ * signal-delivery-stop. */
 struct rbsp_stop rbsp_stop_of_status(int status)
 {
 	int event = status >> 16;
@@ -31,9 +32,9 @@ struct rbsp_stop rbsp_stop_of_status(int status)
 const char *rbsp_stop_kind_name(enum rbsp_stop_kind kind)
 {
 	static const char *const names[] = {
-		[RBSP_STOP_NONE] = "none",	   [RBSP_STOP_INTERRUPT] = "interrupt",
-		[RBSP_STOP_GROUP] = "group-stop",  [RBSP_STOP_SIGNAL] = "signal",
-		[RBSP_STOP_EVENT] = "event",	   [RBSP_STOP_EXITED] = "exited",
+		[RBSP_STOP_NONE] = "none",        [RBSP_STOP_INTERRUPT] = "interrupt",
+		[RBSP_STOP_GROUP] = "group-stop", [RBSP_STOP_SIGNAL] = "signal",
+		[RBSP_STOP_EVENT] = "event",      [RBSP_STOP_EXITED] = "exited",
 	};
 
 	return names[kind];

@@ -6,7 +6,8 @@
 
 #include <rbsample/status.h>
 
-/** Replay a tape into folded stacks with threads and the interpreter's frames, the most that a stack can show. */
+/** Replay a tape into folded stacks with threads and the interpreter's frames, the most that a
+ * stack can show. */
 enum rbsp_status replay(const char *path, FILE *out, struct rbsp_err *err);
 
 #endif

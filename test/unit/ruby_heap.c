@@ -12,7 +12,8 @@ static struct heap *heap_of(struct rbsp_target *t)
 	return (struct heap *)t; /* its first member */
 }
 
-static enum rbsp_status heap_readv(struct rbsp_target *t, const struct rbsp_piece *v, size_t n, size_t *done)
+static enum rbsp_status heap_readv(struct rbsp_target *t, const struct rbsp_piece *v, size_t n,
+				   size_t *done)
 {
 	struct heap *h = heap_of(t);
 	size_t all = 0;
@@ -146,7 +147,8 @@ static void init_symbols(struct heap *h)
 static void put_ivar(struct heap *h, rbsp_addr klass, const char *name, uint64_t value)
 {
 	const struct rbsp_layout *l = &h->l;
-	rbsp_addr ext = heap_get(h, klass + l->klass.ext), table = heap_get(h, ext + l->klass.iv_tbl);
+	rbsp_addr ext = heap_get(h, klass + l->klass.ext),
+		  table = heap_get(h, ext + l->klass.iv_tbl);
 	uint64_t n;
 
 	if (!table) {
@@ -166,7 +168,8 @@ static void put_ivar(struct heap *h, rbsp_addr klass, const char *name, uint64_t
 /* A constant of Object (3.2 finds class paths by them). */
 static void put_constant(struct heap *h, const char *name, uint64_t value)
 {
-	rbsp_addr table = heap_get(h, h->object + h->l.klass.ext + h->l.klass.const_tbl), items, entry;
+	rbsp_addr table = heap_get(h, h->object + h->l.klass.ext + h->l.klass.const_tbl), items,
+		  entry;
 	uint32_t n;
 
 	if (!table) {
@@ -333,23 +336,28 @@ rbsp_addr heap_push(struct heap *h, const struct heap_frame *f)
 
 rbsp_addr heap_push_method(struct heap *h, rbsp_addr iseq, rbsp_addr me)
 {
-	struct heap_frame f = { .flags = RBSP_MAGIC_METHOD | RBSP_ENV_LOCAL, .iseq = iseq,
-				.pc = heap_pc(h, iseq, 2), .me = me };
+	struct heap_frame f = { .flags = RBSP_MAGIC_METHOD | RBSP_ENV_LOCAL,
+				.iseq = iseq,
+				.pc = heap_pc(h, iseq, 2),
+				.me = me };
 
 	return heap_push(h, &f);
 }
 
 rbsp_addr heap_push_block(struct heap *h, rbsp_addr iseq, rbsp_addr parent)
 {
-	struct heap_frame f = { .flags = RBSP_MAGIC_BLOCK | RBSP_FRAME_FINISH, .iseq = iseq,
-				.pc = heap_pc(h, iseq, 3), .parent = parent };
+	struct heap_frame f = { .flags = RBSP_MAGIC_BLOCK | RBSP_FRAME_FINISH,
+				.iseq = iseq,
+				.pc = heap_pc(h, iseq, 3),
+				.parent = parent };
 
 	return heap_push(h, &f);
 }
 
 rbsp_addr heap_push_cfunc(struct heap *h, rbsp_addr me)
 {
-	struct heap_frame f = { .flags = RBSP_MAGIC_CFUNC | RBSP_FRAME_CFRAME | RBSP_ENV_LOCAL, .me = me };
+	struct heap_frame f = { .flags = RBSP_MAGIC_CFUNC | RBSP_FRAME_CFRAME | RBSP_ENV_LOCAL,
+				.me = me };
 
 	return heap_push(h, &f);
 }
@@ -363,8 +371,8 @@ void heap_pop(struct heap *h)
 static void init_thread(struct heap *h)
 {
 	const struct rbsp_layout *l = &h->l;
-	struct heap_frame dummy = { .flags = RBSP_MAGIC_DUMMY | RBSP_FRAME_FINISH | RBSP_FRAME_CFRAME |
-					     RBSP_ENV_LOCAL };
+	struct heap_frame dummy = { .flags = RBSP_MAGIC_DUMMY | RBSP_FRAME_FINISH |
+					     RBSP_FRAME_CFRAME | RBSP_ENV_LOCAL };
 
 	h->vm = heap_alloc(h, 512);
 	h->ractor = heap_alloc(h, 1024);
@@ -375,7 +383,8 @@ static void init_thread(struct heap *h)
 	h->gc = heap_alloc(h, 8);
 	h->gc_count = heap_alloc(h, 8);
 	h->slot = h->th + l->th.ec;
-	h->sched = l->ractor.gvl_owner == RBSP_NONE ? h->vm + l->vm.gvl_owner : h->ractor + l->ractor.gvl_owner;
+	h->sched = l->ractor.gvl_owner == RBSP_NONE ? h->vm + l->vm.gvl_owner
+						    : h->ractor + l->ractor.gvl_owner;
 	heap_put(h, h->slot, h->ec);
 	heap_put(h, h->th + l->th.vm, h->vm);
 	if (l->th.ractor != RBSP_NONE)
@@ -421,11 +430,14 @@ void heap_fini(struct heap *h)
 
 void heap_decoder(struct heap *h, enum rbsp_labels labels)
 {
-	struct rbsp_ruby_addrs addrs = { h->vm, h->ractor, h->symbols, h->object, h->gc, h->gc_count };
+	struct rbsp_ruby_addrs addrs = {
+		h->vm, h->ractor, h->symbols, h->object, h->gc, h->gc_count
+	};
 	struct rbsp_ruby_options opt = { labels, true };
 
 	rbsp_ruby_free(h->ruby);
-	ck_assert_int_eq(rbsp_ruby_new(&h->target, &h->l, &addrs, &opt, h->frames, &h->ruby, NULL), RBSP_OK);
+	ck_assert_int_eq(rbsp_ruby_new(&h->target, &h->l, &addrs, &opt, h->frames, &h->ruby, NULL),
+			 RBSP_OK);
 }
 
 static void take(struct heap *h, enum rbsp_range_id id, rbsp_addr at, size_t n)

@@ -1,4 +1,5 @@
-/* A Ruby without a process: objects laid out by a row of the layout table, one thread's stack, and captures of it. */
+/* A Ruby without a process: objects laid out by a row of the layout table, one thread's stack, and
+ * captures of it. */
 #ifndef RBSP_TEST_RUBY_HEAP_H
 #define RBSP_TEST_RUBY_HEAP_H
 
@@ -59,7 +60,8 @@ struct heap_iseq {
 };
 #define HEAP_INSNS 16
 rbsp_addr heap_iseq(struct heap *h, const struct heap_iseq *q);
-/** pc of a frame that executes instruction @p i of an iseq made by heap_iseq: its line is first + i. */
+/** pc of a frame that executes instruction @p i of an iseq made by heap_iseq: its line is first +
+ * i. */
 rbsp_addr heap_pc(struct heap *h, rbsp_addr iseq, unsigned i);
 /** An internal object of a kind, with up to four more words. */
 rbsp_addr heap_imemo(struct heap *h, int kind, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
@@ -84,7 +86,8 @@ void heap_pop(struct heap *h);
 void heap_decoder(struct heap *h, enum rbsp_labels labels);
 /** Capture the thread into h->cap. */
 void heap_capture(struct heap *h);
-/** Capture and decode; the labels of shown frames, newest first, joined by ';', in a static buffer. */
+/** Capture and decode; the labels of shown frames, newest first, joined by ';', in a static buffer.
+ */
 const char *heap_labels(struct heap *h, struct rbsp_ruby_stack *out);
 
 #endif

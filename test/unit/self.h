@@ -29,7 +29,8 @@ int chain_leaf(size_t n);
 int chain_compare(const void *a, const void *b);
 void chain_sort(void); /* by qsort: frames of libc between it and chain_compare */
 void chain_recurse(unsigned depth);
-void chain_last_call(void); /* over last_call, whose last instruction is a call that does not return */
+void chain_last_call(
+	void); /* over last_call, whose last instruction is a call that does not return */
 void chain_handler(int signo);
 void chain_raise(void); /* SIGUSR1 */
 #if defined(__x86_64__)

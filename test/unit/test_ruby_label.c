@@ -1,4 +1,5 @@
-/* Tests of labels: the same text on every row of the layout table, and what each Ruby's caller_locations says. */
+/* Tests of labels: the same text on every row of the layout table, and what each Ruby's
+ * caller_locations says. */
 #include <check.h>
 #include <elf.h>
 
@@ -11,8 +12,11 @@ static rbsp_addr iseq(struct heap *h, enum rbsp_iseq_type type, const char *labe
 
 static rbsp_addr push(struct heap *h, uint64_t flags, rbsp_addr q, rbsp_addr me, rbsp_addr parent)
 {
-	return heap_push(h, &(struct heap_frame){ .flags = flags, .iseq = q, .pc = heap_pc(h, q, 1),
-						  .me = me, .parent = parent });
+	return heap_push(h, &(struct heap_frame){ .flags = flags,
+						  .iseq = q,
+						  .pc = heap_pc(h, q, 1),
+						  .me = me,
+						  .parent = parent });
 }
 
 /* A frame of method `bar` of a class. @return its ep; *q: its iseq */
@@ -47,7 +51,8 @@ static void block(struct heap *h)
 {
 	rbsp_addr q, ep = push_bar(h, heap_class(h, RBSP_T_CLASS, "Foo"), &q);
 
-	heap_push_cfunc(h, heap_method(h, RBSP_METHOD_CFUNC, heap_class(h, RBSP_T_CLASS, "Array"), "each", 1));
+	heap_push_cfunc(h, heap_method(h, RBSP_METHOD_CFUNC, heap_class(h, RBSP_T_CLASS, "Array"),
+				       "each", 1));
 	heap_push_block(h, iseq(h, RBSP_ISEQ_BLOCK, "block in bar", q), ep);
 }
 
@@ -68,9 +73,11 @@ static void defined(struct heap *h, bool with_block)
 	rbsp_addr class_env = heap_alloc(h, 48) + 16, ep;
 
 	heap_put(h, class_env, RBSP_MAGIC_CLASS | RBSP_ENV_LOCAL);
-	ep = push(h, RBSP_MAGIC_BLOCK | 0x40, q, heap_method(h, RBSP_METHOD_BMETHOD, foo, "dm", 0), class_env);
+	ep = push(h, RBSP_MAGIC_BLOCK | 0x40, q, heap_method(h, RBSP_METHOD_BMETHOD, foo, "dm", 0),
+		  class_env);
 	if (with_block)
-		heap_push_block(h, iseq(h, RBSP_ISEQ_BLOCK, "block (2 levels) in <class:Foo>", q), ep);
+		heap_push_block(h, iseq(h, RBSP_ISEQ_BLOCK, "block (2 levels) in <class:Foo>", q),
+				ep);
 }
 
 static void define_method(struct heap *h)
@@ -85,7 +92,8 @@ static void block_in_define_method(struct heap *h)
 
 static void class_body(struct heap *h)
 {
-	push(h, RBSP_MAGIC_TOP | RBSP_ENV_LOCAL, iseq(h, RBSP_ISEQ_TOP, "<top (required)>", 0), 0, 0);
+	push(h, RBSP_MAGIC_TOP | RBSP_ENV_LOCAL, iseq(h, RBSP_ISEQ_TOP, "<top (required)>", 0), 0,
+	     0);
 	push(h, RBSP_MAGIC_CLASS | RBSP_ENV_LOCAL, iseq(h, RBSP_ISEQ_CLASS, "<class:Foo>", 0),
 	     heap_imemo(h, RBSP_IMEMO_CREF, 0, 0, 0, 0), 0);
 }
@@ -127,11 +135,13 @@ static void eval(struct heap *h)
 static void ifunc(struct heap *h)
 {
 	rbsp_addr q, ep = push_bar(h, heap_class(h, RBSP_T_CLASS, "Foo"), &q);
-	struct heap_frame f = { .flags = RBSP_MAGIC_IFUNC | RBSP_FRAME_CFRAME | RBSP_FRAME_FINISH, .parent = ep };
+	struct heap_frame f = { .flags = RBSP_MAGIC_IFUNC | RBSP_FRAME_CFRAME | RBSP_FRAME_FINISH,
+				.parent = ep };
 
 	f.iseq = heap_imemo(h, RBSP_IMEMO_IFUNC, 0, 0xcafe, 0, 0);
 	heap_push(h, &f);
-	heap_push_cfunc(h, heap_method(h, RBSP_METHOD_CFUNC, heap_class(h, RBSP_T_MODULE, "Kernel"), "puts", 2));
+	heap_push_cfunc(h, heap_method(h, RBSP_METHOD_CFUNC, heap_class(h, RBSP_T_MODULE, "Kernel"),
+				       "puts", 2));
 }
 
 static void anonymous_class(struct heap *h)
@@ -175,7 +185,9 @@ static void included(struct heap *h)
 static void escaped(struct heap *h)
 {
 	rbsp_addr q = iseq(h, RBSP_ISEQ_METHOD, "bar", 0), foo = heap_class(h, RBSP_T_CLASS, "Foo");
-	struct heap_frame f = { .flags = RBSP_MAGIC_METHOD | RBSP_ENV_LOCAL | 0x4, .iseq = q, .escaped = true };
+	struct heap_frame f = { .flags = RBSP_MAGIC_METHOD | RBSP_ENV_LOCAL | 0x4,
+				.iseq = q,
+				.escaped = true };
 	rbsp_addr ep;
 
 	f.pc = heap_pc(h, q, 0);
@@ -207,38 +219,41 @@ static void long_name(struct heap *h)
 	rbsp_addr q;
 
 	push_bar(h, heap_class(h, RBSP_T_CLASS, "A::ClassPath::ThatIs::NotEmbedded"), &q);
-	heap_put(h, heap_get(h, q + l->iseq.body) + l->body.label, heap_text(h, "a_name_that_is_not_embedded_either"));
+	heap_put(h, heap_get(h, q + l->iseq.body) + l->body.label,
+		 heap_text(h, "a_name_that_is_not_embedded_either"));
 }
 
 static const struct {
 	const char *name;
 	void (*build)(struct heap *h);
-	const char *text; /* by default, newest first */
-	const char *bare; /* --labels=ruby up to 3.3 */
+	const char *text;      /* by default, newest first */
+	const char *bare;      /* --labels=ruby up to 3.3 */
 	const char *qualified; /* 3.4+ */
 } cases[] = {
 	{ "method", method, "Foo#bar", "bar", "Foo#bar" },
 	{ "method of a class", singleton_method, "Foo.bar", "bar", "Foo.bar" },
 	{ "module function", module_function, "Mod.bar", "bar", "Mod.bar" },
-	{ "block under a C method", block, "block in Foo#bar;Array#each;Foo#bar", "block in bar;each;bar",
-	  "block in Foo#bar;Array#each;Foo#bar" },
+	{ "block under a C method", block, "block in Foo#bar;Array#each;Foo#bar",
+	  "block in bar;each;bar", "block in Foo#bar;Array#each;Foo#bar" },
 	{ "block in a block", nested_block, "block (2 levels) in Foo#bar;block in Foo#bar;Foo#bar",
-	  "block (2 levels) in bar;block in bar;bar", "block (2 levels) in Foo#bar;block in Foo#bar;Foo#bar" },
+	  "block (2 levels) in bar;block in bar;bar",
+	  "block (2 levels) in Foo#bar;block in Foo#bar;Foo#bar" },
 	{ "define_method has the method's name", define_method, "Foo#dm", "block in <class:Foo>",
 	  "block in <class:Foo>" },
 	{ "block in define_method", block_in_define_method, "block in Foo#dm;Foo#dm",
 	  "block (2 levels) in <class:Foo>;block in <class:Foo>",
 	  "block (2 levels) in <class:Foo>;block in <class:Foo>" },
-	{ "class body in a required file", class_body, "<class:Foo>;<top (required)>", "<class:Foo>;<top (required)>",
-	  "<class:Foo>;<top (required)>" },
+	{ "class body in a required file", class_body, "<class:Foo>;<top (required)>",
+	  "<class:Foo>;<top (required)>", "<class:Foo>;<top (required)>" },
 	{ "block at top level", main_block, "block in <main>;<main>", "block in <main>;<main>",
 	  "block in <main>;<main>" },
 	{ "a rescue body is its method", rescue, "Foo#bar", "rescue in bar;bar", "Foo#bar" },
 	{ "so is an ensure body in a rescue body", rescue_in_rescue, "Foo#bar",
 	  "ensure in rescue in bar;rescue in bar;bar", "Foo#bar" },
-	{ "eval has the label around it", eval, "block in Foo#bar;Foo#bar;Foo#bar", "block in bar;bar;bar",
-	  "block in Foo#bar;Foo#bar;Foo#bar" },
-	{ "a block written in C is not shown", ifunc, "Kernel#puts;Foo#bar", "puts;bar", "Kernel#puts;Foo#bar" },
+	{ "eval has the label around it", eval, "block in Foo#bar;Foo#bar;Foo#bar",
+	  "block in bar;bar;bar", "block in Foo#bar;Foo#bar;Foo#bar" },
+	{ "a block written in C is not shown", ifunc, "Kernel#puts;Foo#bar", "puts;bar",
+	  "Kernel#puts;Foo#bar" },
 	{ "class without a name", anonymous_class, "#<Class>#bar", "bar", "bar" },
 	{ "module without a name", anonymous_module, "#<Module>#bar", "bar", "bar" },
 	{ "refinement", refinement, "#<Refinement>#bar", "bar", "bar" },
@@ -247,8 +262,10 @@ static const struct {
 	{ "environments on the heap", escaped, "block in Foo#bar;Foo#bar", "block in bar;bar",
 	  "block in Foo#bar;Foo#bar" },
 	{ "a method entry behind an svar", svar, "Foo#bar", "bar", "Foo#bar" },
-	{ "a NUL in a name", nul_in_name, "Foo#b\xef\xbf\xbdr", "b\xef\xbf\xbdr", "Foo#b\xef\xbf\xbdr" },
-	{ "long names", long_name, "A::ClassPath::ThatIs::NotEmbedded#a_name_that_is_not_embedded_either",
+	{ "a NUL in a name", nul_in_name, "Foo#b\xef\xbf\xbdr", "b\xef\xbf\xbdr",
+	  "Foo#b\xef\xbf\xbdr" },
+	{ "long names", long_name,
+	  "A::ClassPath::ThatIs::NotEmbedded#a_name_that_is_not_embedded_either",
 	  "a_name_that_is_not_embedded_either",
 	  "A::ClassPath::ThatIs::NotEmbedded#a_name_that_is_not_embedded_either" },
 };
@@ -260,18 +277,21 @@ START_TEST(label)
 	struct rbsp_ruby_stack stack = { 0 };
 
 	for (size_t row = 0; row < n; row++) {
-		const char *ruby = rows[row].labels.qualified ? cases[_i].qualified : cases[_i].bare;
+		const char *ruby =
+			rows[row].labels.qualified ? cases[_i].qualified : cases[_i].bare;
 		const char *got;
 		struct heap h;
 
 		heap_init(&h, &rows[row]);
 		cases[_i].build(&h);
 		got = heap_labels(&h, &stack);
-		ck_assert_msg(!strcmp(got, cases[_i].text), "%s: %s: %s", rows[row].source, cases[_i].name, got);
+		ck_assert_msg(!strcmp(got, cases[_i].text), "%s: %s: %s", rows[row].source,
+			      cases[_i].name, got);
 		ck_assert_msg(!stack.unread && !stack.bare_names, "%s", cases[_i].name);
 		heap_decoder(&h, RBSP_LABELS_RUBY);
 		got = heap_labels(&h, &stack);
-		ck_assert_msg(!strcmp(got, ruby), "%s, as Ruby says: %s: %s", rows[row].source, cases[_i].name, got);
+		ck_assert_msg(!strcmp(got, ruby), "%s, as Ruby says: %s: %s", rows[row].source,
+			      cases[_i].name, got);
 		heap_fini(&h);
 	}
 	rbsp_ruby_stack_fini(&stack);
@@ -281,7 +301,10 @@ END_TEST
 static const struct {
 	unsigned levels;
 	const char *text;
-} levels[] = { { 0, "" }, { 1, "block in " }, { 2, "block (2 levels) in " }, { 70, "block (70 levels) in " } };
+} levels[] = { { 0, "" },
+	       { 1, "block in " },
+	       { 2, "block (2 levels) in " },
+	       { 70, "block (70 levels) in " } };
 
 START_TEST(levels_of_blocks)
 {
@@ -303,7 +326,8 @@ START_TEST(a_name_that_is_cut)
 	heap_init(&h, rbsp_layout_find(RBSP_RUBY(3, 3, 0), EM_X86_64));
 	memset(name, 'n', sizeof(name));
 	push_bar(&h, heap_class(&h, RBSP_T_CLASS, "Foo"), &q);
-	heap_put(&h, heap_get(&h, q + h.l.iseq.body) + h.l.body.label, heap_string(&h, name, sizeof(name)));
+	heap_put(&h, heap_get(&h, q + h.l.iseq.body) + h.l.body.label,
+		 heap_string(&h, name, sizeof(name)));
 	ck_assert_uint_eq(strlen(heap_labels(&h, &stack)), strlen("Foo#") + RBSP_STRING_MAX);
 	heap_fini(&h);
 	rbsp_ruby_stack_fini(&stack);
@@ -313,7 +337,11 @@ END_TEST
 /* Without the ID table there are no names of C functions, and up to 3.1 no class paths. */
 START_TEST(without_symbols)
 {
-	static const struct { uint32_t version; const char *text; bool bare; } rows[] = {
+	static const struct {
+		uint32_t version;
+		const char *text;
+		bool bare;
+	} rows[] = {
 		{ RBSP_RUBY(2, 7, 0), "block in bar;<unknown cfunc>;bar", true },
 		{ RBSP_RUBY(3, 2, 0), "block in bar;<unknown cfunc>;bar", true },
 		{ RBSP_RUBY(3, 3, 0), "block in Foo#bar;Array#<unknown cfunc>;Foo#bar", false },

@@ -19,7 +19,8 @@ static const struct {
 	{ "bookworm's 3.1 has jit_return", RBSP_RUBY(3, 1, 2), EM_X86_64, 64, true },
 	{ "3.2 was never run", RBSP_RUBY(3, 2, 3), EM_X86_64, 64, false },
 	{ "trixie's 3.3 lost __bp__", RBSP_RUBY(3, 3, 8), EM_X86_64, 56, true },
-	{ "an unknown patch level takes the row of its minor version", RBSP_RUBY(3, 4, 99), EM_X86_64, 56, true },
+	{ "an unknown patch level takes the row of its minor version", RBSP_RUBY(3, 4, 99),
+	  EM_X86_64, 56, true },
 	{ "4.0 was never run", RBSP_RUBY(4, 0, 0), EM_X86_64, 56, false },
 	{ "3.5 was never released", RBSP_RUBY(3, 5, 0), EM_X86_64, 0, false },
 	{ "4.1 is newer than the table", RBSP_RUBY(4, 1, 0), EM_X86_64, 0, false },
@@ -29,7 +30,8 @@ static const struct {
 
 START_TEST(finds_the_row_of_a_version)
 {
-	const struct rbsp_layout *l = rbsp_layout_find(by_version[_i].version, by_version[_i].machine);
+	const struct rbsp_layout *l =
+		rbsp_layout_find(by_version[_i].version, by_version[_i].machine);
 
 	ck_assert_msg((l ? l->cfp.size : 0u) == by_version[_i].cfp_size, "%s", by_version[_i].name);
 	ck_assert_msg(!l || l->run == by_version[_i].run, "%s", by_version[_i].name);
@@ -41,9 +43,12 @@ static const struct {
 	uint32_t version;
 	uint32_t first, second; /* `from` of the rows to try, 0: none */
 } trials[] = {
-	{ "before the table only the oldest row is left", RBSP_RUBY(2, 6, 0), RBSP_RUBY(2, 7, 0), 0 },
-	{ "between rows the older comes first", RBSP_RUBY(3, 5, 0), RBSP_RUBY(3, 4, 0), RBSP_RUBY(4, 0, 0) },
-	{ "behind the table only the newest row is left", RBSP_RUBY(4, 1, 0), RBSP_RUBY(4, 0, 6), 0 },
+	{ "before the table only the oldest row is left", RBSP_RUBY(2, 6, 0), RBSP_RUBY(2, 7, 0),
+	  0 },
+	{ "between rows the older comes first", RBSP_RUBY(3, 5, 0), RBSP_RUBY(3, 4, 0),
+	  RBSP_RUBY(4, 0, 0) },
+	{ "behind the table only the newest row is left", RBSP_RUBY(4, 1, 0), RBSP_RUBY(4, 0, 6),
+	  0 },
 };
 
 START_TEST(tries_the_nearest_rows)
@@ -84,7 +89,8 @@ START_TEST(rows_are_sound)
 	ck_assert((l->vm.threads == RBSP_NONE) != (l->vm.ractors == RBSP_NONE));
 	ck_assert((l->vm.gvl_owner == RBSP_NONE) != (l->ractor.gvl_owner == RBSP_NONE));
 	ck_assert_uint_eq((l->klass.classpath != RBSP_NONE) + (l->klass.iv_tbl != RBSP_NONE) +
-				  (l->from == RBSP_RUBY(3, 2, 0)), 1);
+				  (l->from == RBSP_RUBY(3, 2, 0)),
+			  1);
 	rbsp_layout_spec(l, &s);
 	ck_assert_uint_le(s.ec_size, RBSP_EC_MAX);
 	ck_assert_uint_ge(s.ec_size, s.ec_stack_start + 8);

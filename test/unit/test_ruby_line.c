@@ -1,4 +1,5 @@
-/* Tests of lib/ruby/line.c: the succinct index against a plain search, and the line of a program counter. */
+/* Tests of lib/ruby/line.c: the succinct index against a plain search, and the line of a program
+ * counter. */
 #include <check.h>
 #include <elf.h>
 #include <stdlib.h>
@@ -69,9 +70,10 @@ START_TEST(finds_the_entry_of_a_position)
 	table = heap_alloc(&h, 48 + (POSITIONS_MAX / 512 + 1) * 80);
 	put_table(&h, table, at, n);
 	for (unsigned pos = 0; pos <= at[n - 1]; pos++)
-		ck_assert_msg(rbsp_succ_lookup(&m, table, pos) == pos / tables[_i].step + 1, "%s: position %u",
-			      tables[_i].name, pos);
-	ck_assert_msg(rbsp_succ_lookup(&m, HEAP_BASE + HEAP_BYTES, 1) == 0, "unreadable, immediate part");
+		ck_assert_msg(rbsp_succ_lookup(&m, table, pos) == pos / tables[_i].step + 1,
+			      "%s: position %u", tables[_i].name, pos);
+	ck_assert_msg(rbsp_succ_lookup(&m, HEAP_BASE + HEAP_BYTES, 1) == 0,
+		      "unreadable, immediate part");
 	ck_assert_msg(rbsp_succ_lookup(&m, HEAP_BASE + HEAP_BYTES, 100) == 0, "unreadable, blocks");
 	heap_fini(&h);
 }
@@ -79,9 +81,9 @@ END_TEST
 
 static const struct {
 	const char *name;
-	int64_t words;      /* from the iseq's first word to the pc; INT64_MIN: pc is 0 */
-	uint32_t type;      /* RBSP_ISEQ_* */
-	uint32_t line;      /* the iseq begins at line 10, each word is a line */
+	int64_t words; /* from the iseq's first word to the pc; INT64_MIN: pc is 0 */
+	uint32_t type; /* RBSP_ISEQ_* */
+	uint32_t line; /* the iseq begins at line 10, each word is a line */
 } lines[] = {
 	{ "at the first word nothing is subtracted", 0, RBSP_ISEQ_METHOD, 10 },
 	{ "a pc points behind its instruction", 1, RBSP_ISEQ_METHOD, 10 },
@@ -110,8 +112,8 @@ START_TEST(line_of_a_pc)
 		if (lines[_i].words != INT64_MIN)
 			pc = q->encoded + (uint64_t)lines[_i].words * 8;
 		rbsp_mem_begin(&h.ruby->mem, 100);
-		ck_assert_msg(rbsp_iseq_line(h.ruby, q, pc) == lines[_i].line, "%s: %s", rows[row].source,
-			      lines[_i].name);
+		ck_assert_msg(rbsp_iseq_line(h.ruby, q, pc) == lines[_i].line, "%s: %s",
+			      rows[row].source, lines[_i].name);
 		heap_fini(&h);
 	}
 }

@@ -9,11 +9,12 @@
 Suite *suite_sampler_merge(void);
 
 /*
- * A stack is text, newest first. Natives: E rb_vm_exec, L the loop, r an unnamed function of the Ruby module, R a named
- * one, a digit the C function of that number, any other letter a plain function. Ruby frames: a letter A-Z is a Ruby
- * method, a digit a C function of that number, i an IFUNC; `|` ends a run (FINISH on the frame before it).
- * The result is root first, blank-separated: Ruby frames by their letter, natives by theirs in lower-case quotes ('),
- * joined ones as 1=1; the interpreter's own in brackets.
+ * A stack is text, newest first. Natives: E rb_vm_exec, L the loop, r an unnamed function of the
+ * Ruby module, R a named one, a digit the C function of that number, any other letter a plain
+ * function. Ruby frames: a letter A-Z is a Ruby method, a digit a C function of that number, i an
+ * IFUNC; `|` ends a run (FINISH on the frame before it). The result is root first, blank-separated:
+ * Ruby frames by their letter, natives by theirs in lower-case quotes ('), joined ones as 1=1; the
+ * interpreter's own in brackets.
  */
 static const struct {
 	const char *name, *native, *ruby;
@@ -21,19 +22,26 @@ static const struct {
 	const char *expect; /* NULL: mismatch */
 } rows[] = {
 	{ "interpreted code shows Ruby frames alone", "LE", "AB|", false, "[E] B A [L]" },
-	{ "helpers next to the loop are the interpreter's", "mrRLE", "A|", false, "[E] A [L] [R] [r] 'm'" },
-	{ "a C function and its native frame are one", "m1rLE", "1A|", false, "[E] A [L] [r] 1=1 'm'" },
-	{ "a tail-called C function keeps what it called", "mRrLE", "1A|", false, "[E] A 1 [L] [r] 'R' 'm'" },
+	{ "helpers next to the loop are the interpreter's", "mrRLE", "A|", false,
+	  "[E] A [L] [R] [r] 'm'" },
+	{ "a C function and its native frame are one", "m1rLE", "1A|", false,
+	  "[E] A [L] [r] 1=1 'm'" },
+	{ "a tail-called C function keeps what it called", "mRrLE", "1A|", false,
+	  "[E] A 1 [L] [r] 'R' 'm'" },
 	{ "leaf claims nothing below the newest run", "LE", "A|1B|", false, "B 1 [E] A [L]" },
-	{ "nested runs pair from the oldest end", "LErRr1rLEm", "A|1B|", true, "'m' [E] B [L] [r] 1=1 'r' 'R' 'r' [E] A [L]" },
-	{ "two C functions in one run, glue between them hidden", "m2r1rLE", "21A|", false, "[E] A [L] [r] 1=1 [r] 2=2 'm'" },
+	{ "nested runs pair from the oldest end", "LErRr1rLEm", "A|1B|", true,
+	  "'m' [E] B [L] [r] 1=1 'r' 'R' 'r' [E] A [L]" },
+	{ "two C functions in one run, glue between them hidden", "m2r1rLE", "21A|", false,
+	  "[E] A [L] [r] 1=1 [r] 2=2 'm'" },
 	{ "an IFUNC has no line of its own", "m1rLE", "i1A|", false, "[E] A [L] [r] 1=1 'm'" },
-	{ "a left-over rb_vm_exec on top has an empty run", "ErLE", "A|", true, "[E] A [L] [r] [E]" },
+	{ "a left-over rb_vm_exec on top has an empty run", "ErLE", "A|", true,
+	  "[E] A [L] [r] [E]" },
 	{ "a left-over run on top has no rb_vm_exec", "rLE", "A|B|", true, "[E] B [L] [r] A" },
 	{ "two apart: Ruby frames only", "EEE", "A|", true, NULL },
 	{ "a thread without Ruby frames", "mnLE", "", false, "[E] [L] 'n' 'm'" },
 	{ "C functions below the oldest rb_vm_exec", "m1x", "1", true, "'x' 1=1 'm'" },
-	{ "a native stack that was cut stays on top of the newest run", "m1", "1A|B|", false, "B A 1=1 'm'" },
+	{ "a native stack that was cut stays on top of the newest run", "m1", "1A|B|", false,
+	  "B A 1=1 'm'" },
 };
 
 static size_t make_native(const char *text, struct rbsp_merge_native *out)
@@ -41,7 +49,9 @@ static size_t make_native(const char *text, struct rbsp_merge_native *out)
 	size_t n = 0;
 
 	for (; *text; text++, n++) {
-		struct rbsp_merge_native f = { .role = RBSP_ROLE_PLAIN, .named = true, .func = (rbsp_addr)(*text) };
+		struct rbsp_merge_native f = { .role = RBSP_ROLE_PLAIN,
+					       .named = true,
+					       .func = (rbsp_addr)(*text) };
 
 		if (*text == 'E')
 			f.role = RBSP_ROLE_EXEC;
@@ -75,7 +85,8 @@ static size_t make_ruby(const char *text, struct rbsp_merge_ruby *out, char *let
 	return n;
 }
 
-static void render(const struct rbsp_merged *m, size_t n, const char *native, const char *ruby, char *out)
+static void render(const struct rbsp_merged *m, size_t n, const char *native, const char *ruby,
+		   char *out)
 {
 	*out = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -86,7 +97,8 @@ static void render(const struct rbsp_merged *m, size_t n, const char *native, co
 		else if (m[i].ruby >= 0)
 			snprintf(one, sizeof(one), "%c", ruby[m[i].ruby]);
 		else
-			snprintf(one, sizeof(one), m[i].interp ? "[%c]" : "'%c'", native[m[i].native]);
+			snprintf(one, sizeof(one), m[i].interp ? "[%c]" : "'%c'",
+				 native[m[i].native]);
 		if (*out)
 			strcat(out, " ");
 		strcat(out, one);
@@ -99,13 +111,17 @@ START_TEST(merges)
 	struct rbsp_merge_ruby ruby[32];
 	struct rbsp_merged out[64];
 	char letters[32], text[256];
-	size_t n_native = make_native(rows[_i].native, native), n_ruby = make_ruby(rows[_i].ruby, ruby, letters), n;
-	enum rbsp_merge_result r = rbsp_merge(native, n_native, ruby, n_ruby, rows[_i].whole, out, &n);
+	size_t n_native = make_native(rows[_i].native, native),
+	       n_ruby = make_ruby(rows[_i].ruby, ruby, letters), n;
+	enum rbsp_merge_result r =
+		rbsp_merge(native, n_native, ruby, n_ruby, rows[_i].whole, out, &n);
 
 	render(out, n, rows[_i].native, letters, text);
-	ck_assert_msg((r == RBSP_MERGED) == (rows[_i].expect != NULL), "%s: merged or not", rows[_i].name);
+	ck_assert_msg((r == RBSP_MERGED) == (rows[_i].expect != NULL), "%s: merged or not",
+		      rows[_i].name);
 	if (rows[_i].expect)
-		ck_assert_msg(strcmp(text, rows[_i].expect) == 0, "%s: %s, not %s", rows[_i].name, text, rows[_i].expect);
+		ck_assert_msg(strcmp(text, rows[_i].expect) == 0, "%s: %s, not %s", rows[_i].name,
+			      text, rows[_i].expect);
 }
 END_TEST
 

@@ -1,4 +1,5 @@
-/* The tapes of real Rubies in fixtures/tapes: located, decoded, unwound and merged again, with no Ruby and no ptrace. */
+/* The tapes of real Rubies in fixtures/tapes: located, decoded, unwound and merged again, with no
+ * Ruby and no ptrace. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,8 @@ START_TEST(gives_the_stacks_it_gave)
 	ck_assert_msg(st == RBSP_OK, "%s: %s", versions[_i], err.text);
 	snprintf(path, sizeof(path), "fixtures/tapes/%s.folded", versions[_i]);
 	expect = slurp(path);
-	ck_assert_msg(strcmp(got, expect) == 0, "%s: other stacks than %s:\n%s", versions[_i], path, got);
+	ck_assert_msg(strcmp(got, expect) == 0, "%s: other stacks than %s:\n%s", versions[_i], path,
+		      got);
 	free(expect);
 	free(got);
 }

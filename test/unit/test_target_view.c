@@ -16,14 +16,16 @@ struct fake {
 	unsigned reads;
 };
 
-static enum rbsp_status fake_readv(struct rbsp_target *t, const struct rbsp_piece *v, size_t n, size_t *done)
+static enum rbsp_status fake_readv(struct rbsp_target *t, const struct rbsp_piece *v, size_t n,
+				   size_t *done)
 {
 	struct fake *f = (struct fake *)t;
 
 	f->reads++;
 	*done = 0;
 	for (size_t i = 0; i < n; i++) {
-		size_t have = v[i].addr >= BASE && v[i].addr < BASE + SIZE ? BASE + SIZE - v[i].addr : 0;
+		size_t have =
+			v[i].addr >= BASE && v[i].addr < BASE + SIZE ? BASE + SIZE - v[i].addr : 0;
 		size_t some = v[i].n < have ? v[i].n : have;
 
 		memcpy(v[i].to, f->mem + (v[i].addr - BASE), some);
@@ -36,12 +38,28 @@ static enum rbsp_status fake_readv(struct rbsp_target *t, const struct rbsp_piec
 
 static const struct rbsp_target_ops fake_ops = { .readv = fake_readv };
 
-enum { SLOT = 0x10100, EC = 0x10200, EC2 = 0x10400, TH = 0x11000, VM_STACK = 0x12000, WORDS = 0x400, STACK_END = 0x20000 };
+enum {
+	SLOT = 0x10100,
+	EC = 0x10200,
+	EC2 = 0x10400,
+	TH = 0x11000,
+	VM_STACK = 0x12000,
+	WORDS = 0x400,
+	STACK_END = 0x20000
+};
 enum { CFP_SIZE = 56, FRAMES = 3 };
 
 static const struct rbsp_capture_spec spec = {
-	.ec_size = 192, .ec_vm_stack = 0, .ec_vm_stack_size = 8, .ec_cfp = 16, .ec_thread = 48, .ec_stack_start = 144,
-	.th_size = 256, .cfp_size = CFP_SIZE, .cfp_sp = 8, .native = true,
+	.ec_size = 192,
+	.ec_vm_stack = 0,
+	.ec_vm_stack_size = 8,
+	.ec_cfp = 16,
+	.ec_thread = 48,
+	.ec_stack_start = 144,
+	.th_size = 256,
+	.cfp_size = CFP_SIZE,
+	.cfp_sp = 8,
+	.native = true,
 };
 
 static void set(struct fake *f, rbsp_addr a, uint64_t w)

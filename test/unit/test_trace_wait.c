@@ -22,9 +22,11 @@ static const struct {
 	{ "SIGSTOP first arrives as a signal", STOPPED(SIGSTOP, 0), RBSP_STOP_SIGNAL, SIGSTOP },
 	{ "then as a group-stop", STOPPED(SIGSTOP, PTRACE_EVENT_STOP), RBSP_STOP_GROUP, 0 },
 	{ "group-stop by the terminal", STOPPED(SIGTSTP, PTRACE_EVENT_STOP), RBSP_STOP_GROUP, 0 },
-	{ "group-stop by reading from it", STOPPED(SIGTTIN, PTRACE_EVENT_STOP), RBSP_STOP_GROUP, 0 },
+	{ "group-stop by reading from it", STOPPED(SIGTTIN, PTRACE_EVENT_STOP), RBSP_STOP_GROUP,
+	  0 },
 	{ "group-stop by writing to it", STOPPED(SIGTTOU, PTRACE_EVENT_STOP), RBSP_STOP_GROUP, 0 },
-	{ "SIGCONT ends a group-stop with SIGTRAP", STOPPED(SIGTRAP, PTRACE_EVENT_STOP), RBSP_STOP_INTERRUPT, 0 },
+	{ "SIGCONT ends a group-stop with SIGTRAP", STOPPED(SIGTRAP, PTRACE_EVENT_STOP),
+	  RBSP_STOP_INTERRUPT, 0 },
 	{ "SIGCONT itself is passed on", STOPPED(SIGCONT, 0), RBSP_STOP_SIGNAL, SIGCONT },
 	{ "exec event", STOPPED(SIGTRAP, PTRACE_EVENT_EXEC), RBSP_STOP_EVENT, 0 },
 	{ "fork event", STOPPED(SIGTRAP, PTRACE_EVENT_FORK), RBSP_STOP_EVENT, 0 },
@@ -39,8 +41,9 @@ START_TEST(means)
 {
 	struct rbsp_stop s = rbsp_stop_of_status(rows[_i].status);
 
-	ck_assert_msg(s.kind == rows[_i].kind && s.signal == rows[_i].signal, "%s: %s with signal %d", rows[_i].name,
-		      rbsp_stop_kind_name(s.kind), s.signal);
+	ck_assert_msg(s.kind == rows[_i].kind && s.signal == rows[_i].signal,
+		      "%s: %s with signal %d", rows[_i].name, rbsp_stop_kind_name(s.kind),
+		      s.signal);
 }
 END_TEST
 

@@ -1,0 +1,174 @@
+# rubies: 2.7 3.1 3.3 3.4
+# timeout: 600
+"""Harmless: signals reach a profiled target at once, nothing is traced between ticks, a killed sampler leaves no trace."""
+import os
+import random
+import signal
+import subprocess
+import time
+
+import harness
+from harness import Failed
+
+
+class Sampler:
+    """An rbsample that runs beside the test."""
+
+    def __init__(self, test, pid, *options):
+        argv = [test.binary, "record", "-p", str(pid), "-o", "/dev/null", "-f", "folded", "-d", "600", *map(str, options)]
+        # pylint: disable=consider-using-with,subprocess-popen-preexec-fn
+        self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, preexec_fn=harness.child_setup)
+
+    def kill(self, number=signal.SIGKILL):
+        if self.process.poll() is not None:
+            raise Failed(f"the sampler ended by itself: {self.process.stderr.read()[-300:]!r}")
+        self.process.send_signal(number)
+        err = self.process.communicate(timeout=30)[1].decode("utf-8", "replace")
+        return self.process.returncode, err
+
+
+def latencies(program, count):
+    """us from kill() to the handler, sorted."""
+    found = []
+    for _ in range(count):
+        time.sleep(random.uniform(0.003, 0.009))
+        sent = time.clock_gettime_ns(harness.CLOCK)
+        program.signal(signal.SIGUSR1)
+        found.append((program.line(10) - sent) / 1000)
+    return sorted(found)
+
+
+def at(sorted_values, part):
+    return sorted_values[min(len(sorted_values) - 1, int(part * len(sorted_values)))]
+
+
+def signals(test):
+    count = 1000 if test.full else 200
+    for kind in ("busy", "idle"):
+        program = test.start("latency.rb", kind)
+        program.line()
+        latencies(program, 20)
+        alone = min(at(latencies(program, count), 0.95) for _ in range(2))
+        for hz in (1, 99):
+            sampler = Sampler(test, program.pid, "-r", hz)
+            time.sleep(0.5)
+            with_it = latencies(program, count)
+            code, err = sampler.kill(signal.SIGINT)
+            over = at(with_it, 0.95) - alone
+            test.check(over < 1000, f"{kind} target, -r {hz}: a signal takes {at(with_it, 0.5):.0f} us median, "
+                                    f"{at(with_it, 0.95):.0f} us p95, alone {alone:.0f} us p95 "
+                                    f"(over it by {over:.0f} us, allowed 1000)")
+            test.check(code in (0, 1) and "samples" in err, f"{kind} target, -r {hz}: the sampler ends with {code}")
+        program.close()
+
+
+def traced(pid):
+    """Threads with a tracer now, and threads looked at."""
+    found = [harness.status_field(pid, "TracerPid", t) for t in harness.tids(pid)]
+    return sum(f not in ("0", "") for f in found), len(found)
+
+
+def between_ticks(test):
+    """TracerPid at random instants. A window is some 100 us: of 10 ms at 99 Hz that is 1 %, of a second it is nothing."""
+    program = test.start("threads.rb", 4)
+    program.line()
+    for hz, allowed in ((1, 0.005), (99, 0.1)):
+        sampler = Sampler(test, program.pid, "-r", hz)
+        time.sleep(0.3)
+        seen = looked = 0
+        end = time.monotonic() + (10 if test.full else 3)
+        while time.monotonic() < end:
+            now, n = traced(program.pid)
+            seen += now
+            looked += n
+            time.sleep(random.uniform(0, 0.002))
+        sampler.kill(signal.SIGINT)
+        test.check(looked > 1000 and seen <= allowed * looked,
+                   f"-r {hz}: {seen} of {looked} looks at a thread found a tracer ({100 * seen / max(looked, 1):.2f} %, "
+                   f"allowed {100 * allowed:.1f} %)")
+        test.check(traced(program.pid)[0] == 0, f"-r {hz}: no thread is traced after the end")
+    program.close()
+
+
+def untouched(program, what, test):
+    """It runs, is not stopped and has no tracer."""
+    time.sleep(0.01)
+    states = {harness.status_field(program.pid, "State", t)[:1] for t in harness.tids(program.pid)} - {""}
+    ok = program.alive() and not states & {"T", "t", "Z"} and traced(program.pid)[0] == 0
+    test.quiet(ok, f"{what}: alive {program.alive()}, states {sorted(states)}, traced {traced(program.pid)}")
+    before = program.cpu_ns()
+    program.wait_cpu(1_000_000, 5)
+    return ok and program.cpu_ns() > before
+
+
+def killed(test):
+    """kill -9 at random instants, mostly in the midst of many ticks."""
+    count = 50 if test.full else 15
+    program = test.start("threads.rb", 4)
+    program.line()
+    good = 0
+    for k in range(count):
+        native = random.choice(("off", "leaf", "full"))
+        sampler = Sampler(test, program.pid, "-r", random.choice((99, 997, 5000)), "-n", native,
+                          *random.choice(((), ("-i",))))
+        time.sleep(random.uniform(0.0, 0.25))
+        if sampler.process.poll() is not None:
+            raise Failed(f"the sampler ended by itself: {sampler.process.stderr.read()[-300:]!r}")
+        sampler.kill()
+        good += untouched(program, f"kill -9 number {k + 1}", test)
+    test.check(good == count, f"{good} of {count} kill -9 left the target running, untraced")
+    r = test.record(program.pid, "-r", 499, "--count", 100, "-d", 20)
+    test.check(r.summary()["samples"] >= 100, f"it can still be sampled: {r.summary()['samples']:.0f} samples")
+    program.close()
+
+
+def held(test):
+    """A sampler that is itself stopped, at random instants, holds nothing of the target for longer than a window."""
+    program = test.start("busy.rb", "ruby")
+    program.line()
+    program.wait_cpu(100_000_000)
+    for k in range(5 if test.full else 3):
+        sampler = Sampler(test, program.pid, "-r", 99)
+        time.sleep(random.uniform(0.2, 0.4))
+        os.kill(sampler.process.pid, signal.SIGSTOP)
+        good = untouched(program, f"stopped sampler {k + 1}", test)
+        sampler.kill()
+        test.check(good, f"stopped sampler {k + 1}: the target runs, untraced")
+    program.close()
+
+
+def stopped_target(test):
+    """A stopped target can be looked at and sampled, and stays stopped."""
+    program = test.start("threads.rb", 2)
+    program.line()
+    program.wait_cpu(50_000_000)
+    program.signal(signal.SIGSTOP)
+    time.sleep(0.05)
+    before = program.cpu_ns()
+    for k, native in enumerate(("off", "leaf", "full")):
+        doc = test.dump(program.pid, "-n", native)
+        time.sleep(0.05)
+        states = {harness.status_field(program.pid, "State", t)[:1] for t in harness.tids(program.pid)}
+        named = [f["name"] for t in doc["threads"] for f in t["frames"]]
+        test.check(states == {"T"} and "<main>" in named,
+                   f"dump {k + 1} of a stopped target, -n {native}: {len(doc['threads'])} threads, states {sorted(states)}")
+    test.check(program.cpu_ns() - before < 3_000_000,
+               f"it ran for {(program.cpu_ns() - before) / 1000:.0f} us meanwhile")
+    r = test.run("record", "-p", program.pid, "-d", 0.5, "-o", "/dev/null", "-f", "folded")
+    states = {harness.status_field(program.pid, "State", t)[:1] for t in harness.tids(program.pid)}
+    test.check(states == {"T"} and r.code in (0, 1), f"record of a stopped target ends with {r.code}, states {sorted(states)}")
+    program.signal(signal.SIGCONT)
+    program.wait_cpu(10_000_000)
+    test.check(program.alive(), "SIGCONT sets it running again")
+    program.close()
+
+
+def body(test):
+    for part in (signals, between_ticks, killed, held, stopped_target):
+        if test.args.only in part.__name__:
+            part(test)
+
+
+if __name__ == "__main__":
+    harness.main(body)
