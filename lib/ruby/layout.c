@@ -12,6 +12,8 @@
  */
 #define N RBSP_NONE
 
+/* clang-format off: a field stands beside its neighbours, so that rows can be compared by eye. */
+
 /* vm_core.h: rb_execution_context_t. */
 #define EC_2_7                                                                           \
 	{                                                                                \
@@ -700,6 +702,8 @@ static const struct rbsp_layout table[] = {
 		      .is_running = 292,
 		      .running_ec = 336 } },
 };
+
+/* clang-format on */
 
 const struct rbsp_layout *rbsp_layout_rows(size_t *n)
 {

@@ -35,7 +35,8 @@ struct rbsp_due {
 	uint64_t interrupt_ns;
 	bool blocked; /* not running: read without a stop */
 	bool queued;  /* woken, but on no cpu at the tick */
-	bool done;    /* captured, lost, or given up */
+	bool done;    /* its one due sample is settled: handed to the decoder, or counted as lost */
+	bool late;    /* lost to the deadline, its stop is still to come */
 };
 
 /* A thread that slept within this time may be on its way back to a cpu at a tick. */
@@ -128,8 +129,8 @@ void rbsp_due_issue(struct rbsp_tracer *t, uint64_t tick_ns);
  * behind (counted). */
 struct rbsp_event *rbsp_due_event(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns,
 				  size_t *room);
-/** Hand an event to the decoder. */
-void rbsp_due_push(struct rbsp_tracer *t, struct rbsp_event *ev);
+/** Hand a due thread's event to the decoder. */
+void rbsp_due_push(struct rbsp_tracer *t, struct rbsp_due *d, struct rbsp_event *ev);
 /** Count what a due thread stands for as lost. */
 void rbsp_due_lose(struct rbsp_due *d, _Atomic uint64_t *why);
 /** Read threads that are blocked, without a stop. */

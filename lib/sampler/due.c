@@ -49,8 +49,8 @@ static bool look(struct rbsp_entry *e, struct rbsp_due *d, bool will_read)
 
 void rbsp_due_lose(struct rbsp_due *d, _Atomic uint64_t *why)
 {
+	rbsp_count(why, !d->done + atomic_exchange(&d->entry->owed, 0));
 	d->done = true;
-	rbsp_count(why, 1 + atomic_exchange(&d->entry->owed, 0));
 	atomic_store(&d->entry->held, false);
 }
 
@@ -182,18 +182,18 @@ struct rbsp_event *rbsp_due_event(struct rbsp_tracer *t, struct rbsp_due *d, uin
 {
 	struct rbsp_event *ev = rbsp_ring_next(&t->ring, room);
 
-	if (!ev)
-		rbsp_due_lose(d, &t->s->counts.behind);
-	else
+	if (ev)
 		fill_times(t->s, ev, d, tick_ns);
-	d->done = true;
+	else
+		rbsp_due_lose(d, &t->s->counts.behind);
 	return ev;
 }
 
-void rbsp_due_push(struct rbsp_tracer *t, struct rbsp_event *ev)
+void rbsp_due_push(struct rbsp_tracer *t, struct rbsp_due *d, struct rbsp_event *ev)
 {
-	struct rbsp_entry *e = ev->entry;
+	struct rbsp_entry *e = d->entry;
 
+	d->done = true;
 	ev->count = 1 + atomic_exchange(&e->owed, 0);
 	atomic_fetch_add_explicit(&e->in_ring, 1, memory_order_relaxed);
 	atomic_store(&e->held, false);
@@ -233,10 +233,10 @@ void rbsp_due_read_blocked(struct rbsp_tracer *t, uint64_t tick_ns)
 			continue;
 		if (d->entry->read) {
 			ev->repeat = true;
-			rbsp_due_push(t, ev);
+			rbsp_due_push(t, d, ev);
 		} else if (read_blocked(d, ev, room)) {
 			d->entry->read = true;
-			rbsp_due_push(t, ev);
+			rbsp_due_push(t, d, ev);
 		} else {
 			d->entry->blocked = false;
 			rbsp_due_lose(d, &t->s->counts.inconsistent);

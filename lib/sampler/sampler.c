@@ -11,7 +11,7 @@
 #include "target/tape.h"
 
 /* How long the decoder sleeps at most: tracers that wait too long for a stop are woken by it. */
-#define NAP_NS 5000000u
+#define NAP_NS 50000000u
 
 void rbsp_sampler_options_init(struct rbsp_sampler_options *o)
 {
@@ -155,6 +155,22 @@ static enum rbsp_status refresh(struct rbsp_sampler *s, struct rbsp_proc *p)
 	return RBSP_OK;
 }
 
+/* Who holds a thread that we were refused: the summary names it. */
+static void find_other_tracer(struct rbsp_sampler *s)
+{
+	struct rbsp_proc_status status;
+	char text[4096], name[40];
+	int tid = atomic_load_explicit(&s->counts.traced_tid, memory_order_relaxed);
+	long n;
+
+	if (!tid || atomic_load(&s->other_tracer))
+		return;
+	snprintf(name, sizeof(name), "/proc/%d/status", tid);
+	n = rbsp_live_path(name, text, sizeof(text));
+	if (n > 0 && rbsp_proc_status_parse(text, (size_t)n, &status) == RBSP_OK)
+		atomic_store(&s->other_tracer, status.tracer_pid);
+}
+
 /* Everything but decoding that must be done now and then. @return whether any process is left */
 static bool maintain(struct rbsp_sampler *s)
 {
@@ -162,6 +178,7 @@ static bool maintain(struct rbsp_sampler *s)
 	bool any = false;
 
 	rbsp_tracers_press(s, now);
+	find_other_tracer(s);
 	for (size_t i = 0; i < s->n_proc; i++) {
 		struct rbsp_proc *p = s->proc[i];
 

@@ -21,6 +21,8 @@
 /* A stop that has not come after this is given up. A thread that waits for a cpu may need some
  * scheduler rounds. */
 #define DEADLINE_NS 250000000u
+/* At the end of a run: 2 ms each. */
+#define PATIENT_TRIES 30
 /* An event waits at most this long before the decoder is woken. */
 #define WAKE_EVERY_NS 5000000u
 
@@ -324,25 +326,32 @@ void rbsp_tracers_press(struct rbsp_sampler *s, uint64_t now_ns)
 	}
 }
 
-void rbsp_tracers_stop(struct rbsp_sampler *s)
+/* Wait for a thread to end. @return false: it has not within @p ms */
+static bool join_within(pthread_t thread, long ms)
 {
 	struct timespec at;
 
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	at.tv_nsec += ms * 1000000;
+	at.tv_sec += at.tv_nsec / 1000000000;
+	at.tv_nsec %= 1000000000;
+	return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &at) == 0;
+}
+
+void rbsp_tracers_stop(struct rbsp_sampler *s)
+{
 	atomic_store(&s->closing, true);
 	for (size_t k = 0; k < RBSP_CPUS; k++) {
 		struct rbsp_tracer *t = &s->tracer[k];
+		int tries = 0;
 
 		if (!t->started)
 			continue;
 		sem_post(&t->go);
-		do {
-			atomic_store(&t->pressed, true);
+		do { /* it may finish its windows; what has not stopped by then is let go */
+			atomic_store(&t->pressed, ++tries > PATIENT_TRIES);
 			pthread_kill(t->thread, rbsp_wake_signal());
-			clock_gettime(CLOCK_REALTIME, &at);
-			at.tv_nsec += 2000000;
-			at.tv_sec += at.tv_nsec / 1000000000;
-			at.tv_nsec %= 1000000000;
-		} while (pthread_timedjoin_np(t->thread, NULL, &at) != 0);
+		} while (!join_within(t->thread, 2));
 		sem_destroy(&t->go);
 		t->started = false;
 		atomic_store(&t->active, false);

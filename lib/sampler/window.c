@@ -82,7 +82,7 @@ static void take(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns, in
 	ev->cap.window_ns = window_ns(d, &now, k.resumed_ns);
 	d->entry->tp = ev->cap.regs.tp;
 	if (k.st == RBSP_OK)
-		rbsp_due_push(t, ev);
+		rbsp_due_push(t, d, ev);
 	else
 		rbsp_due_lose(d, k.st == RBSP_E_GONE ? &s->counts.gone : &s->counts.unreadable);
 }
@@ -110,6 +110,7 @@ static void give_up(struct rbsp_tracer *t)
 
 		if (is_pending(d)) {
 			rbsp_due_lose(d, &t->s->counts.deadline);
+			d->late = true;
 			atomic_store(&d->entry->held, true);
 		}
 	}
@@ -120,8 +121,10 @@ static void release_late(struct rbsp_tracer *t, struct rbsp_due *d, int tid, str
 {
 	if (stop.kind != RBSP_STOP_EXITED)
 		rbsp_trace_detach(tid, stop.signal);
-	if (d)
-		rbsp_due_lose(d, &t->s->counts.deadline);
+	if (!d)
+		return;
+	rbsp_due_lose(d, &t->s->counts.deadline);
+	d->late = false;
 }
 
 /*
@@ -137,18 +140,19 @@ void rbsp_windows(struct rbsp_tracer *t, uint64_t tick_ns, bool exact)
 		owed += is_pending(&t->due[i]);
 	atomic_store(&t->pressed, false);
 	atomic_store(&t->waits_ns, rbsp_now_ns());
-	while (owed && !atomic_load(&t->s->closing)) {
+	while (owed) {
 		int status, tid = wait4(-1, &status, __WALL | __WNOTHREAD, NULL);
 		struct rbsp_due *d = tid > 0 ? find_due(t, tid) : NULL;
 		struct rbsp_stop stop;
 
-		if (tid < 0 && errno == EINTR) {
-			if (atomic_exchange(&t->pressed, false))
-				give_up(t);
+		if (tid < 0 && errno == EINTR && !atomic_exchange(&t->pressed, false))
+			continue;
+		if (tid < 0 && errno == EINTR && !atomic_load(&t->s->closing)) {
+			give_up(t);
 			continue;
 		}
 		if (tid < 0)
-			break; /* ECHILD: they all are gone */
+			break; /* ECHILD: they all are gone; or this run is over */
 		stop = rbsp_stop_of_status(status);
 		if (stop.kind == RBSP_STOP_NONE)
 			continue;
@@ -161,7 +165,7 @@ void rbsp_windows(struct rbsp_tracer *t, uint64_t tick_ns, bool exact)
 			take(t, d, tick_ns, stop.signal, exact);
 	}
 	for (size_t i = 0; i < t->n_due; i++) {
-		if (is_pending(&t->due[i]))
+		if (is_pending(&t->due[i]) || t->due[i].late)
 			rbsp_due_lose(&t->due[i], &t->s->counts.gone);
 	}
 	atomic_store(&t->waits_ns, 0);

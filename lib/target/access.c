@@ -12,16 +12,9 @@
 static long read_proc(int pid, const char *name, char *buf, size_t cap)
 {
 	char path[64];
-	long n;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, buf, cap - 1);
-	if (fd >= 0)
-		close(fd);
-	buf[n > 0 ? n : 0] = 0;
-	return n;
+	return rbsp_live_path(path, buf, cap);
 }
 
 static bool read_status(int pid, struct rbsp_proc_status *out)
@@ -64,15 +57,9 @@ static bool same_userns(int pid)
 
 static int yama_scope(void)
 {
-	FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
-	int scope = -1;
+	char text[16];
 
-	if (f) {
-		if (fscanf(f, "%d", &scope) != 1)
-			scope = -1;
-		fclose(f);
-	}
-	return scope;
+	return rbsp_live_path("/proc/sys/kernel/yama/ptrace_scope", text, sizeof(text)) > 0 ? atoi(text) : -1;
 }
 
 /* The kernel gives /proc/PID to root when the process is not dumpable (proc(5)). */

@@ -275,18 +275,27 @@ bool rbsp_live_execed(struct rbsp_target *t)
 	return pread(l->mem, &byte, 1, (off_t)l->probe) == 0;
 }
 
-long rbsp_live_file(const struct rbsp_target *t, const char *name, char *buf, size_t cap)
+static long read_small(int dir, const char *path, char *buf, size_t cap)
 {
-	int fd = openat(live_of(t)->dir, name, O_RDONLY | O_CLOEXEC);
-	long n;
+	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+	long n = fd < 0 ? -errno : read(fd, buf, cap - 1);
 
-	if (fd < 0)
-		return -errno;
-	n = read(fd, buf, cap - 1);
-	n = n < 0 ? -errno : n;
-	close(fd);
+	if (fd >= 0) {
+		n = n < 0 ? -errno : n;
+		close(fd);
+	}
 	buf[n > 0 ? n : 0] = 0;
 	return n;
+}
+
+long rbsp_live_file(const struct rbsp_target *t, const char *name, char *buf, size_t cap)
+{
+	return read_small(live_of(t)->dir, name, buf, cap);
+}
+
+long rbsp_live_path(const char *path, char *buf, size_t cap)
+{
+	return read_small(AT_FDCWD, path, buf, cap);
 }
 
 bool rbsp_live_ended(struct rbsp_target *t)

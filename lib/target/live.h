@@ -20,6 +20,9 @@ bool rbsp_live_ended(struct rbsp_target *t);
  * negated */
 long rbsp_live_file(const struct rbsp_target *t, const char *name, char *buf, size_t cap);
 
+/** The same for a whole path. */
+long rbsp_live_path(const char *path, char *buf, size_t cap);
+
 /** "pid in its own namespace", 0: unknown. */
 int rbsp_live_ns_pid(const struct rbsp_target *t);
 
