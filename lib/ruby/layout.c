@@ -12,7 +12,8 @@
  */
 #define N RBSP_NONE
 
-/* clang-format off: a field stands beside its neighbours, so that rows can be compared by eye. */
+/* A field stands beside its neighbours, so that rows can be compared by eye. */
+/* clang-format off */
 
 /* vm_core.h: rb_execution_context_t. */
 #define EC_2_7                                                                           \

@@ -256,6 +256,34 @@ static const struct {
 	{ "nothing", "", RBSP_E_FORMAT, 0, 0, 0 },
 };
 
+static const struct {
+	const char *name, *text;
+	enum rbsp_status st;
+	uint64_t ns;
+} exec_starts[] = {
+	{ "as the kernel prints it",
+	  "ruby (12, #threads: 3)\n-----\nse.exec_start                                :       "
+	  "3182879.250308\nse.vruntime : 1.2\n",
+	  RBSP_OK, 3182879250308 },
+	{ "a task name with blanks and brackets", "a ) b (1, #threads: 1)\n--\nse.exec_start : 1.000002\n",
+	  RBSP_OK, 1000002 },
+	{ "a task named like the key", "se.exec_start (1, #threads: 1)\n--\nse.exec_start : 1.000002\n",
+	  RBSP_OK, 1000002 },
+	{ "cut off", "ruby (12, #threads: 3)\n-----\nse.exec_start        :", RBSP_E_FORMAT, 0 },
+	{ "another file", "1 2 3\n", RBSP_E_FORMAT, 0 },
+};
+
+START_TEST(exec_start_is_read)
+{
+	uint64_t ns = 0;
+
+	ck_assert_msg(rbsp_exec_start_parse(exec_starts[_i].text, strlen(exec_starts[_i].text), &ns) ==
+			      exec_starts[_i].st,
+		      "%s", exec_starts[_i].name);
+	ck_assert_msg(ns == exec_starts[_i].ns, "%s: %lu", exec_starts[_i].name, (unsigned long)ns);
+}
+END_TEST
+
 START_TEST(schedstat_is_read)
 {
 	struct rbsp_schedstat s;
@@ -384,6 +412,7 @@ Suite *suite_proc(void)
 	tcase_add_loop_test(tc, stat_is_read_behind_the_last_bracket, 0, RBSP_COUNT_OF(stats));
 	tcase_add_test(tc, status_is_read);
 	tcase_add_loop_test(tc, a_status_without_a_line, 0, RBSP_COUNT_OF(dropped));
+	tcase_add_loop_test(tc, exec_start_is_read, 0, RBSP_COUNT_OF(exec_starts));
 	tcase_add_loop_test(tc, schedstat_is_read, 0, RBSP_COUNT_OF(schedstats));
 	tcase_add_loop_test(tc, a_blocked_call_is_read, 0, RBSP_COUNT_OF(syscalls));
 	tcase_add_loop_test(tc, a_system_call_has_a_name, 0, RBSP_COUNT_OF(calls));
