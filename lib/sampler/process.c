@@ -14,6 +14,8 @@
 
 #define LIST_EVERY_NS 100000000u
 #define NAME_EVERY_NS 1000000000u
+/* A Ruby is up after this, also on a slow machine. */
+#define BOOT_S 3.0
 
 /* The process CPU clock of another process: clock_getcpuclockid(3), as the kernel encodes it. */
 static clockid_t cpu_clock_of(int pid)
@@ -42,6 +44,34 @@ static void read_command(struct rbsp_proc *p)
 	p->info.ns_pid = rbsp_live_ns_pid(p->live);
 }
 
+/* Seconds since a process was started; old, where that cannot be told. */
+static double age_s(const struct rbsp_target *live)
+{
+	struct rbsp_proc_stat st;
+	struct timespec now;
+	char text[1024];
+	long n = live ? rbsp_live_file(live, "stat", text, sizeof(text)) : 0;
+
+	if (n <= 0 || rbsp_proc_stat_parse(text, (size_t)n, &st) != RBSP_OK)
+		return BOOT_S;
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)st.start_time / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* While a Ruby boots its structures may be anything: in its first seconds a refusal is not believed at once. */
+static enum rbsp_status locate(struct rbsp_proc *p, struct rbsp_err *err)
+{
+	struct timespec pause = { 0, 5000000 };
+	enum rbsp_status st = rbsp_locate(p->cold, &p->loc, err);
+
+	while ((st == RBSP_E_BOOTING || st == RBSP_E_LAYOUT) && age_s(p->live) < BOOT_S) {
+		nanosleep(&pause, NULL);
+		rbsp_located_fini(&p->loc);
+		st = rbsp_locate(p->cold, &p->loc, err);
+	}
+	return st;
+}
+
 static enum rbsp_status prepare(struct rbsp_proc *p, const struct rbsp_sampler_options *o,
 				struct rbsp_frames *frames, struct rbsp_err *err)
 {
@@ -50,7 +80,7 @@ static enum rbsp_status prepare(struct rbsp_proc *p, const struct rbsp_sampler_o
 		.lines = o->lines,
 	};
 	struct rbsp_ruby_thread *threads = NULL;
-	enum rbsp_status st = rbsp_locate(p->cold, &p->loc, err);
+	enum rbsp_status st = locate(p, err);
 	size_t n = 0;
 
 	p->info.pid = p->cold->pid;

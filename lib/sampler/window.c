@@ -48,30 +48,43 @@ static void count_window(struct rbsp_sampler *s, uint64_t ns)
 	rbsp_count(&s->counts.stop_bucket[us < RBSP_STOP_BUCKETS ? us : RBSP_STOP_BUCKETS - 1], 1);
 }
 
-/* A window's length leaves out what the thread waited for a cpu meanwhile. */
-static uint64_t window_ns(const struct rbsp_due *d, const struct rbsp_schedstat *now,
-			  uint64_t resumed_ns)
+/*
+ * A window's length leaves out what the thread waited for a cpu meanwhile. That wait began at the tick, which put it
+ * off its cpu, so its part before the INTERRUPT is not taken off. From its stop to its resume it waits for us alone.
+ */
+static uint64_t window_ns(const struct rbsp_due *d, const struct rbsp_schedstat *now, uint64_t tick_ns,
+			  uint64_t stopped_ns, uint64_t resumed_ns)
 {
-	uint64_t all = resumed_ns - d->interrupt_ns, waited = now->wait_ns - d->before.wait_ns;
+	uint64_t all = resumed_ns - d->interrupt_ns, least = resumed_ns - stopped_ns;
+	uint64_t before = d->interrupt_ns - tick_ns, waited = now->wait_ns - d->before.wait_ns;
+	uint64_t left_out = waited > before ? waited - before : 0;
 
-	return waited < all ? all - waited : 0;
+	return all > left_out + least ? all - left_out : least;
 }
 
-static void take(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns, int signal,
-		 bool exact)
+/* A stop that has come. */
+struct arrival {
+	uint64_t tick_ns, stopped_ns;
+	int signal; /* to pass on at the resume */
+	bool exact;
+};
+
+static void take(struct rbsp_tracer *t, struct rbsp_due *d, const struct arrival *a)
 {
 	struct rbsp_sampler *s = t->s;
 	size_t room = 0;
-	struct rbsp_event *ev = rbsp_due_event(t, d, tick_ns, &room);
+	struct rbsp_event *ev = rbsp_due_event(t, d, a->tick_ns, &room);
 	struct rbsp_schedstat now = d->before;
 	struct taken k;
+	uint64_t ns;
 
 	if (ev)
-		ev->cap.flags = RBSP_CAP_STOPPED | (exact ? RBSP_CAP_EXACT : 0);
-	k = capture_and_release(d, ev, room, signal);
+		ev->cap.flags = RBSP_CAP_STOPPED | (a->exact ? RBSP_CAP_EXACT : 0);
+	k = capture_and_release(d, ev, room, a->signal);
 	if (k.n_schedstat > 0)
 		rbsp_schedstat_parse(k.schedstat, (size_t)k.n_schedstat, &now);
-	count_window(s, window_ns(d, &now, k.resumed_ns));
+	ns = window_ns(d, &now, a->tick_ns, a->stopped_ns, k.resumed_ns);
+	count_window(s, ns);
 	if (!ev)
 		return; /* counted as `decoder behind` */
 	if (d->queued) {
@@ -79,7 +92,7 @@ static void take(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns, in
 		ev->cap.syscall = ev->cap.regs.call;
 	}
 	ev->cap.cpu_ns = now.run_ns;
-	ev->cap.window_ns = window_ns(d, &now, k.resumed_ns);
+	ev->cap.window_ns = ns;
 	d->entry->tp = ev->cap.regs.tp;
 	if (k.st == RBSP_OK)
 		rbsp_due_push(t, d, ev);
@@ -142,6 +155,7 @@ void rbsp_windows(struct rbsp_tracer *t, uint64_t tick_ns, bool exact)
 	atomic_store(&t->waits_ns, rbsp_now_ns());
 	while (owed) {
 		int status, tid = wait4(-1, &status, __WALL | __WNOTHREAD, NULL);
+		struct arrival a = { .tick_ns = tick_ns, .stopped_ns = rbsp_now_ns(), .exact = exact };
 		struct rbsp_due *d = tid > 0 ? find_due(t, tid) : NULL;
 		struct rbsp_stop stop;
 
@@ -154,6 +168,7 @@ void rbsp_windows(struct rbsp_tracer *t, uint64_t tick_ns, bool exact)
 		if (tid < 0)
 			break; /* ECHILD: they all are gone; or this run is over */
 		stop = rbsp_stop_of_status(status);
+		a.signal = stop.signal;
 		if (stop.kind == RBSP_STOP_NONE)
 			continue;
 		owed -= d != NULL;
@@ -162,7 +177,7 @@ void rbsp_windows(struct rbsp_tracer *t, uint64_t tick_ns, bool exact)
 		else if (stop.kind == RBSP_STOP_EXITED)
 			rbsp_due_lose(d, &t->s->counts.gone);
 		else
-			take(t, d, tick_ns, stop.signal, exact);
+			take(t, d, &a);
 	}
 	for (size_t i = 0; i < t->n_due; i++) {
 		if (is_pending(&t->due[i]) || t->due[i].late)

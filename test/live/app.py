@@ -13,6 +13,9 @@ from harness import Failed, Program, Skip
 
 PATHS = ("/page", "/json", "/files", "/index", "/json", "/files")
 CLIENTS = 4
+# What StackProf of 3.1 and later shows for a C block: the method that made it, here under each of puma's threads.
+# Ruby itself (caller_locations) has no such frame.
+ARTEFACTS = {"Method#to_proc"}
 LEAST = 0.05  # methods with a smaller share are not compared
 POINTS = 5
 
@@ -72,7 +75,7 @@ def serve(test):
     puma = "/usr/bin/puma"
     argv = test.ruby.prefix + [puma, "-q", "-e", "production", "-t", "5:5", "-b", f"tcp://127.0.0.1:{port}",
                                f"{test.ruby.inside}/app.ru"]
-    program = Program(argv, env={"PWD": "/", "HOME": "/tmp", "RUBY_YJIT_ENABLE": "0"}, noise=True)
+    program = Program(argv, env={"PWD": "/", "HOME": "/tmp"}, noise=True)
     test.open.append(program)
     for _ in range(300):
         try:
@@ -151,7 +154,7 @@ def body(test):
     test.note(f"summary: {run.err.strip().splitlines()[-1]}")
     # StackProf of 2.7 sees no C functions at all.
     names = sorted((k for k in set(ours) | set(theirs) if max(ours.get(k, 0), theirs.get(k, 0)) > LEAST
-                    and not (test.args.ruby == "2.7" and k in cfuncs)), key=lambda k: -theirs.get(k, 0))
+                    and k not in ARTEFACTS and not (test.args.ruby == "2.7" and k in cfuncs)), key=lambda k: -theirs.get(k, 0))
     test.check(len(names) >= 10 and "Shop::Files#check" in names, f"{len(names)} methods have more than 5 %")
     for k in names:
         a, b = 100 * ours.get(k, 0), 100 * theirs.get(k, 0)
