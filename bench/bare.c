@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "bench.h"
 
@@ -23,71 +24,81 @@ static bool wait_for(int tid, int *signal)
 	return true;
 }
 
-/* INTERRUPT, wait, CONT under a kept attachment, timed. */
-static void time_stops(int tid, struct run *r, struct figures *window, struct figures *to_stop)
+/*
+ * Stop the thread, look or not, let it run on by @p resume (PTRACE_CONT or PTRACE_DETACH). @return
+ * false: it is gone, or a signal ended the run
+ */
+static bool stop_once(int tid, int schedstat, bool look, int resume, struct stop_figures *f)
 {
-	int signal = 0;
-
-	if (ptrace(PTRACE_SEIZE, tid, 0, 0) != 0)
-		die("cannot seize %d: %s", tid, strerror(errno));
-	while (run_next(r)) {
-		uint64_t start = rbsp_now_ns(), stopped;
-
-		if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) != 0 || !wait_for(tid, &signal))
-			return;
-		stopped = rbsp_now_ns();
-		ptrace(PTRACE_CONT, tid, 0, (long)signal);
-		figures_add(window, rbsp_now_ns() - start);
-		figures_add(to_stop, stopped - start);
-	}
-}
-
-/* What a sampler that is attached only while it looks must do, and no more. */
-static void sample(int tid, struct run *r, struct figures *window)
-{
+	struct stop_times t = { .wait_before_ns =
+					schedstat < 0 ? 0 : schedstat_wait_ns(schedstat) };
 	struct user_regs_struct regs;
 	struct iovec io = { &regs, sizeof(regs) };
 	int signal = 0;
 
-	while (run_next(r)) {
-		uint64_t start;
-
-		if (ptrace(PTRACE_SEIZE, tid, 0, 0) != 0)
-			die("cannot seize %d: %s", tid, strerror(errno));
-		start = rbsp_now_ns();
-		if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) != 0 || !wait_for(tid, &signal))
-			return;
-		ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &io);
-		ptrace(PTRACE_DETACH, tid, 0, (long)signal);
-		figures_add(window, rbsp_now_ns() - start);
+	t.interrupt_ns = rbsp_now_ns();
+	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) != 0 || !wait_for(tid, &signal))
+		return false;
+	t.stopped_ns = t.looked_ns = rbsp_now_ns();
+	if (schedstat >= 0) {
+		t.wait_after_ns = schedstat_wait_ns(schedstat);
+		t.looked_ns = rbsp_now_ns();
 	}
+	if (look)
+		ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &io);
+	ptrace(resume, tid, 0, (long)signal);
+	t.resumed_ns = rbsp_now_ns();
+	stop_add(f, &t);
+	return true;
+}
+
+static void seize(int tid)
+{
+	if (ptrace(PTRACE_SEIZE, tid, 0, 0) != 0)
+		die("cannot seize %d: %s", tid, strerror(errno));
+}
+
+/* INTERRUPT, wait, CONT under a kept attachment. */
+static void time_stops(int tid, struct run *r, struct stop_figures *f)
+{
+	int schedstat = schedstat_open(tid);
+
+	seize(tid);
+	while (run_next(r) && stop_once(tid, schedstat, false, PTRACE_CONT, f))
+		;
+	close(schedstat);
+}
+
+/* What a sampler that is attached only while it looks must do, and no more. */
+static void sample(int tid, struct run *r, struct stop_figures *f)
+{
+	do {
+		if (!run_next(r))
+			return;
+		seize(tid);
+	} while (stop_once(tid, -1, true, PTRACE_DETACH, f));
 }
 
 int main(int argc, char **argv)
 {
-	struct figures window = { 0 }, to_stop = { 0 };
-	bool stops, realtime;
+	struct stop_figures f = { 0 };
+	bool realtime;
 	struct run r;
 	int tid;
 
 	if (argc != 6 || (strcmp(argv[1], "stop") != 0 && strcmp(argv[1], "sample") != 0))
 		die("usage: bare stop|sample TID HZ SECONDS CPU   (CPU -1: not pinned, normal "
 		    "priority)");
-	stops = strcmp(argv[1], "stop") == 0;
 	tid = (int)number_of(argv[2], "TID");
 	realtime = place_self((int)number_of(argv[5], "CPU"));
 	catch_signals();
 	run_init(&r, number_of(argv[3], "HZ"), number_of(argv[4], "SECONDS"));
-	if (stops)
-		time_stops(tid, &r, &window, &to_stop);
+	if (strcmp(argv[1], "stop") == 0)
+		time_stops(tid, &r, &f);
 	else
-		sample(tid, &r, &window);
+		sample(tid, &r, &f);
 	printf("{\"realtime\": %s, ", realtime ? "true" : "false");
-	figures_print("window", &window);
-	printf(", ");
-	figures_print("to_stop", &to_stop);
+	stop_print(&f);
 	printf("}\n");
-	figures_fini(&window);
-	figures_fini(&to_stop);
 	return 0;
 }

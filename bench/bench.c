@@ -1,14 +1,18 @@
 /* Shared by the C programs of the bench: see bench.h. */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bench.h"
+#include "proc/proc.h"
 
 static volatile sig_atomic_t ended;
 
@@ -31,6 +35,17 @@ double number_of(const char *text, const char *what)
 	if (end == text || *end)
 		die("%s: '%s' is not a number", what, text);
 	return v;
+}
+
+enum rbsp_native_mode native_mode_of(const char *name)
+{
+	if (strcmp(name, "off") == 0)
+		return RBSP_NATIVE_OFF;
+	if (strcmp(name, "leaf") == 0)
+		return RBSP_NATIVE_LEAF;
+	if (strcmp(name, "full") == 0)
+		return RBSP_NATIVE_FULL;
+	die("'%s' is not one of off, leaf, full", name);
 }
 
 void figures_add(struct figures *f, uint64_t ns)
@@ -72,6 +87,65 @@ void figures_print(const char *name, struct figures *f)
 	       "\"max\": %.3f}",
 	       name, f->n, (double)f->ns[f->n / 2] / 1e3, sum / (double)f->n / 1e3,
 	       (double)f->ns[f->n * 99 / 100] / 1e3, (double)f->ns[f->n - 1] / 1e3);
+}
+
+int schedstat_open(int tid)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		die("cannot open %s", path);
+	return fd;
+}
+
+uint64_t schedstat_wait_ns(int fd)
+{
+	struct rbsp_schedstat s = { 0 };
+	char text[96];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	if (n > 0)
+		rbsp_schedstat_parse(text, (size_t)n, &s);
+	return s.wait_ns;
+}
+
+void stop_add(struct stop_figures *f, const struct stop_times *t)
+{
+	uint64_t to_stop = t->stopped_ns - t->interrupt_ns;
+	uint64_t waited = t->wait_after_ns - t->wait_before_ns;
+	uint64_t held = t->resumed_ns - t->looked_ns;
+
+	/* The wait may have begun before the INTERRUPT: with the preemption by the sampler itself.
+	 */
+	if (waited > to_stop)
+		waited = to_stop;
+	figures_add(&f->window, to_stop + held);
+	figures_add(&f->own, to_stop - waited + held);
+	figures_add(&f->to_stop, to_stop);
+	figures_add(&f->held, held);
+	figures_add(&f->schedstat, t->looked_ns - t->stopped_ns);
+}
+
+void stop_print(struct stop_figures *f)
+{
+	struct {
+		const char *name;
+		struct figures *f;
+	} row[] = {
+		{ "window", &f->window },       { "own", &f->own },
+		{ "to_stop", &f->to_stop },     { "held", &f->held },
+		{ "schedstat", &f->schedstat },
+	};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		if (i)
+			printf(", ");
+		figures_print(row[i].name, row[i].f);
+		figures_fini(row[i].f);
+	}
 }
 
 bool place_self(int cpu)

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rbsample/sampler.h>
+
 #include "base/clock.h"
 
 /** Many measured times, in ns. */
@@ -39,8 +41,35 @@ void run_init(struct run *r, double hz, double seconds);
 /** Sleep to the next tick that is not yet over. @return false: the end, or a signal came */
 bool run_next(struct run *r);
 
+/** Open the schedstat file of a thread; or the program ends with a message. */
+int schedstat_open(int tid);
+/** How long the thread has waited for a cpu so far, in ns. */
+uint64_t schedstat_wait_ns(int fd);
+
+/** One stop, taken apart. */
+struct stop_times {
+	uint64_t interrupt_ns, stopped_ns; /* just before INTERRUPT, just after the wait */
+	uint64_t looked_ns; /* when the schedstat read at the stop, not part of the window, was done
+			     */
+	uint64_t resumed_ns;                    /* just after the resume */
+	uint64_t wait_before_ns, wait_after_ns; /* waited for a cpu, at INTERRUPT and at the stop */
+};
+/** What every program of the bench tells of its stops. */
+struct stop_figures {
+	struct figures window; /* from INTERRUPT to resume, less the schedstat read */
+	struct figures own; /* the same, less what the thread waited for a cpu before it stopped */
+	struct figures to_stop;   /* from INTERRUPT to the stop */
+	struct figures held;      /* from the stop to the resume, less the schedstat read */
+	struct figures schedstat; /* that read */
+};
+void stop_add(struct stop_figures *f, const struct stop_times *t);
+/** Print all of them, separated by commas, and free them. */
+void stop_print(struct stop_figures *f);
+
 /** A number from a command line, or the program ends with a message. */
 double number_of(const char *text, const char *what);
+/** off, leaf or full, or the program ends with a message. */
+enum rbsp_native_mode native_mode_of(const char *name);
 /** End with a message. */
 _Noreturn void die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -80,9 +80,7 @@ int main(int argc, char **argv)
 		die("usage: decode TAPE off|leaf|full REPEATS");
 	repeats = (unsigned)number_of(argv[3], "REPEATS");
 	rbsp_sampler_options_init(&o);
-	o.native = strcmp(argv[2], "full") == 0  ? RBSP_NATIVE_FULL
-		   : strcmp(argv[2], "off") == 0 ? RBSP_NATIVE_OFF
-						 : RBSP_NATIVE_LEAF;
+	o.native = native_mode_of(argv[2]);
 	if (!frames || rbsp_tape_open(argv[1], &tape, &err) != RBSP_OK ||
 	    rbsp_proc_of_target(tape, &o, frames, &p, &err) != RBSP_OK)
 		die("%s", err.text);

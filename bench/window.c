@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/base.h"
 #include "bench.h"
 #include "sampler/process.h"
 #include "trace/trace.h"
@@ -14,10 +12,9 @@
 #define ROOM (16u << 20)
 
 struct times {
-	struct figures window, to_stop, reads, resume; /* without the schedstat read */
-	struct figures with_schedstat;                 /* the whole window, with it */
-	struct figures seize, process_clock;           /* outside of the window */
-	struct figures bytes; /* read, in thousandths so that they print as bytes */
+	struct stop_figures stop;
+	struct figures seize, process_clock; /* outside of the window */
+	struct figures bytes;                /* read; thousandfold, so that they print as bytes */
 };
 
 static struct rbsp_entry *find(struct rbsp_proc *p, int tid)
@@ -37,83 +34,54 @@ static struct rbsp_entry *find(struct rbsp_proc *p, int tid)
 }
 
 /* @return false: the thread is gone, or a signal ended the run */
-static bool one_window(struct rbsp_entry *e, struct rbsp_capture *c, bool schedstat,
-		       struct times *t)
+static bool one_window(struct rbsp_entry *e, struct rbsp_capture *c, struct times *f)
 {
-	uint64_t seize = rbsp_now_ns(), start, stopped, read, end;
-	char text[96];
+	struct stop_times t = { .wait_before_ns = schedstat_wait_ns(e->schedstat) };
+	uint64_t start = rbsp_now_ns();
 	struct rbsp_stop stop;
 	int status;
 
 	if (rbsp_trace_seize(e->tid) != RBSP_OK)
 		die("cannot seize %d", e->tid);
-	start = rbsp_now_ns();
+	t.interrupt_ns = rbsp_now_ns();
 	if (rbsp_trace_interrupt(e->tid) != RBSP_OK ||
 	    wait4(-1, &status, __WALL | __WNOTHREAD, NULL) != e->tid)
 		return false;
+	t.stopped_ns = rbsp_now_ns();
 	stop = rbsp_stop_of_status(status);
 	if (stop.kind == RBSP_STOP_EXITED)
 		return false;
-	stopped = rbsp_now_ns();
+	t.wait_after_ns = schedstat_wait_ns(e->schedstat);
+	t.looked_ns = rbsp_now_ns();
 	c->flags = RBSP_CAP_STOPPED;
 	if (rbsp_trace_regs(e->tid, &c->regs) != RBSP_OK ||
 	    rbsp_view_read(e->proc->live, &e->proc->spec, &e->view, c, ROOM) != RBSP_OK)
 		die("the thread's memory cannot be read");
-	if (schedstat && pread(e->schedstat, text, sizeof(text) - 1, 0) <= 0)
-		die("schedstat cannot be read");
-	read = rbsp_now_ns();
 	rbsp_trace_detach(e->tid, stop.signal);
-	end = rbsp_now_ns();
-	if (schedstat) {
-		figures_add(&t->with_schedstat, end - start);
-	} else {
-		figures_add(&t->window, end - start);
-		figures_add(&t->to_stop, stopped - start);
-		figures_add(&t->reads, read - stopped);
-		figures_add(&t->resume, end - read);
-		figures_add(&t->bytes, (uint64_t)c->size * 1000);
-	}
-	figures_add(&t->seize, start - seize);
+	t.resumed_ns = rbsp_now_ns();
+	stop_add(&f->stop, &t);
+	figures_add(&f->bytes, (uint64_t)c->size * 1000);
+	figures_add(&f->seize, t.interrupt_ns - start);
 	start = rbsp_now_ns();
 	rbsp_proc_cpu_ns(e->proc);
-	figures_add(&t->process_clock, rbsp_now_ns() - start);
+	figures_add(&f->process_clock, rbsp_now_ns() - start);
 	return true;
 }
 
 static void print(struct times *t, bool realtime)
 {
-	const struct {
-		const char *name;
-		struct figures *f;
-	} row[] = {
-		{ "window", &t->window },
-		{ "to_stop", &t->to_stop },
-		{ "reads", &t->reads },
-		{ "resume", &t->resume },
-		{ "with_schedstat", &t->with_schedstat },
-		{ "seize", &t->seize },
-		{ "process_clock", &t->process_clock },
-		{ "bytes", &t->bytes },
-	};
-
-	printf("{\"realtime\": %s", realtime ? "true" : "false");
-	for (size_t i = 0; i < RBSP_COUNT_OF(row); i++) {
-		printf(", ");
-		figures_print(row[i].name, row[i].f);
-		figures_fini(row[i].f);
-	}
+	printf("{\"realtime\": %s, ", realtime ? "true" : "false");
+	stop_print(&t->stop);
+	printf(", ");
+	figures_print("seize", &t->seize);
+	printf(", ");
+	figures_print("process_clock", &t->process_clock);
+	printf(", ");
+	figures_print("bytes", &t->bytes);
 	printf("}\n");
-}
-
-static enum rbsp_native_mode mode_of(const char *name)
-{
-	if (strcmp(name, "off") == 0)
-		return RBSP_NATIVE_OFF;
-	if (strcmp(name, "leaf") == 0)
-		return RBSP_NATIVE_LEAF;
-	if (strcmp(name, "full") == 0)
-		return RBSP_NATIVE_FULL;
-	die("'%s' is not one of off, leaf, full", name);
+	figures_fini(&t->seize);
+	figures_fini(&t->process_clock);
+	figures_fini(&t->bytes);
 }
 
 int main(int argc, char **argv)
@@ -136,14 +104,14 @@ int main(int argc, char **argv)
 	memset(c.data, 0, ROOM);
 	pid = (int)number_of(argv[1], "PID");
 	rbsp_sampler_options_init(&o);
-	o.native = mode_of(argv[5]);
+	o.native = native_mode_of(argv[5]);
 	if (rbsp_proc_open(pid, &o, frames, &p, &err) != RBSP_OK)
 		die("%s", err.text);
 	e = find(p, pid);
 	realtime = place_self((int)number_of(argv[4], "CPU"));
 	catch_signals();
 	run_init(&r, number_of(argv[2], "HZ"), number_of(argv[3], "SECONDS"));
-	while (run_next(&r) && one_window(e, &c, r.i & 1, &t))
+	while (run_next(&r) && one_window(e, &c, &t))
 		;
 	print(&t, realtime);
 	rbsp_proc_free(p);

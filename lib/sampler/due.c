@@ -54,8 +54,8 @@ void rbsp_due_lose(struct rbsp_due *d, _Atomic uint64_t *why)
 	atomic_store(&d->entry->held, false);
 }
 
-/* Between a thread's leaving a cpu and a tracer's coming on it. */
-#define SWITCH_NS 25000
+/* One switch: both sides of it are accounted with one reading of the cpu's clock, or two in a row. */
+#define SWITCH_NS 2000
 
 static bool is_near(uint64_t a, uint64_t b)
 {

@@ -55,6 +55,8 @@ class Load:
                     raise Failed(f"status {answer.status}")
                 k += 1
                 self.done += 1
+                if k % 8 == 0:  # puma 4 resets a connection after its tenth request
+                    connection.close()
         except (OSError, http.client.HTTPException, Failed) as why:
             self.bad.append(repr(why))
 
