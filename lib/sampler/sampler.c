@@ -171,10 +171,19 @@ static void find_other_tracer(struct rbsp_sampler *s)
 		atomic_store(&s->other_tracer, status.tracer_pid);
 }
 
+/* The process clock is gone with the process: what was read last stands. */
+static void note_cpu_time(struct rbsp_proc *p)
+{
+	uint64_t cpu = rbsp_proc_cpu_ns(p);
+
+	if (cpu)
+		p->cpu_end_ns = cpu;
+}
+
 /* Everything but decoding that must be done now and then. @return whether any process is left */
 static bool maintain(struct rbsp_sampler *s)
 {
-	uint64_t now = rbsp_now_ns(), cpu;
+	uint64_t now = rbsp_now_ns();
 	bool any = false;
 
 	rbsp_tracers_press(s, now);
@@ -184,9 +193,7 @@ static bool maintain(struct rbsp_sampler *s)
 
 		if (p->ended)
 			continue;
-		cpu = rbsp_proc_cpu_ns(p);
-		if (cpu)
-			p->cpu_end_ns = cpu;
+		note_cpu_time(p);
 		if (rbsp_live_ended(p->live) || rbsp_live_execed(p->live)) {
 			own_tick_between(s);
 			p->ended = true;
@@ -425,6 +432,8 @@ enum rbsp_status rbsp_sampler_run(struct rbsp_sampler *s, uint64_t duration_ns,
 		nap(s, s->end_ns);
 	}
 	rbsp_tracers_stop(s);
+	for (size_t i = 0; i < s->n_proc; i++)
+		note_cpu_time(s->proc[i]);
 	if (st == RBSP_OK)
 		st = drain(s, max_samples, sink);
 	return st == RBSP_OK && s->opt.tape ? finish_tape(s, err) : st;
