@@ -196,8 +196,8 @@ void rbsp_due_push(struct rbsp_tracer *t, struct rbsp_due *d, struct rbsp_event 
 	d->done = true;
 	ev->count = 1 + atomic_exchange(&e->owed, 0);
 	atomic_fetch_add_explicit(&e->in_ring, 1, memory_order_relaxed);
-	atomic_store(&e->held, false);
 	rbsp_ring_push(&t->ring);
+	atomic_store(&e->held, false); /* its next event, in whichever ring, is pushed after this one */
 }
 
 /* Count, memory, count again: equal and in the same call both times, else it ran meanwhile. */

@@ -332,33 +332,57 @@ static enum rbsp_status handle(struct rbsp_sampler *s, const struct rbsp_event *
 	return RBSP_OK;
 }
 
-static enum rbsp_status drain_ring(struct rbsp_sampler *s, struct rbsp_ring *ring,
-				   uint64_t max_samples, struct rbsp_sink *sink)
+static enum rbsp_status handle_all_of(struct rbsp_sampler *s, struct rbsp_event *ev, uint64_t max_samples,
+				      struct rbsp_sink *sink)
 {
 	enum rbsp_status st = RBSP_OK;
-	struct rbsp_event *ev;
 
-	while (st == RBSP_OK && (ev = rbsp_ring_peek(ring))) {
-		for (uint32_t i = 0; i < ev->count && st == RBSP_OK; i++) {
-			if (max_samples && atomic_load(&s->done.samples) >= max_samples)
-				drop(s, RBSP_E_NOT_FOUND);
-			else
-				st = handle(s, ev, sink);
-			ev->repeat = true;
-		}
-		atomic_fetch_sub_explicit(&ev->entry->in_ring, 1, memory_order_relaxed);
-		rbsp_ring_pop(ring);
+	for (uint32_t i = 0; i < ev->count && st == RBSP_OK; i++) {
+		if (max_samples && atomic_load(&s->done.samples) >= max_samples)
+			drop(s, RBSP_E_NOT_FOUND);
+		else
+			st = handle(s, ev, sink);
+		ev->repeat = true;
 	}
+	atomic_fetch_sub_explicit(&ev->entry->in_ring, 1, memory_order_relaxed);
 	return st;
+}
+
+static struct rbsp_ring *oldest_of(struct rbsp_sampler *s, struct rbsp_ring *than)
+{
+	for (size_t k = 0; k < RBSP_CPUS; k++) {
+		struct rbsp_ring *r = &s->tracer[k].ring;
+		const struct rbsp_event *ev = r->event ? rbsp_ring_peek(r) : NULL;
+
+		if (ev && (!than || ev->cap.time_ns < rbsp_ring_peek(than)->cap.time_ns))
+			than = r;
+	}
+	return than;
+}
+
+/*
+ * The ring with the oldest event, NULL: all are empty. A thread's events come from several rings in their order:
+ * each is pushed before the next can be, so whoever saw the later one finds the earlier by looking again.
+ */
+static struct rbsp_ring *next_ring(struct rbsp_sampler *s)
+{
+	struct rbsp_ring *found = oldest_of(s, NULL), *before;
+
+	do {
+		before = found;
+		found = found ? oldest_of(s, found) : NULL;
+	} while (found != before);
+	return found;
 }
 
 static enum rbsp_status drain(struct rbsp_sampler *s, uint64_t max_samples, struct rbsp_sink *sink)
 {
 	enum rbsp_status st = RBSP_OK;
+	struct rbsp_ring *r;
 
-	for (size_t k = 0; k < RBSP_CPUS && st == RBSP_OK; k++) {
-		if (s->tracer[k].ring.event)
-			st = drain_ring(s, &s->tracer[k].ring, max_samples, sink);
+	while (st == RBSP_OK && (r = next_ring(s))) {
+		st = handle_all_of(s, rbsp_ring_peek(r), max_samples, sink);
+		rbsp_ring_pop(r);
 	}
 	return st;
 }
