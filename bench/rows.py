@@ -3,30 +3,48 @@ import os
 import subprocess
 import time
 
+import table
 from table import Row
-from targets import RBSAMPLE, TREE, Failed, Target, progress, run_json, summary_of, tool
+from targets import RBSAMPLE, TREE, Calm, Failed, Target, progress, run_json, summary_of, tool
 
 RATE = 99
+ATTACHES = 10  # in one measurement of their time
+AGAIN = 30  # times that a measurement is made at the most
 
 
 class Bench:
     """What all groups need."""
 
-    def __init__(self, samplers, rounds, seconds, cpus):
-        self.samplers, self.rounds, self.seconds, self.cpus = samplers, rounds, seconds, cpus
+    def __init__(self, samplers, given, cpus):
+        self.samplers, self.cpus = samplers, cpus
+        self.rounds, self.seconds, self.calm = given.rounds, given.seconds, given.calm
         self.skipped, self.raw = [], {}
-        self.foreign, self.stolen = [], []
+        self.foreign, self.stolen, self.again = [], [], 0
 
     def skip(self, what, why):
         self.skipped.append(f"{what}: {why}")
 
+    def once(self, label, target, call):
+        """One measurement, of an awake target; again, if that is asked for, when others took too much meanwhile."""
+        kept = None
+        for attempt in range(AGAIN if self.calm is not None else 1):
+            progress(label + (f", again ({attempt})" if attempt else ""))
+            with target:
+                calm = Calm(target.pid)
+                found = call()
+                calm.ended()
+            self.again += attempt > 0
+            if kept is None or calm.foreign < kept[0].foreign:
+                kept = (calm, found)
+            if self.calm is None or calm.foreign <= self.calm:
+                break
+        self.foreign.append(kept[0].foreign)
+        self.stolen.append(kept[0].stolen)
+        return kept[1]
+
     def measure(self, label, name, target, rate):
-        progress(f"{label}: {target.name}, {name} {rate} Hz")
-        with target:
-            found = self.samplers.measure(name, target, rate, self.seconds)
-        self.foreign.append(found["foreign_percent"])
-        self.stolen.append(found["stolen_percent"])
-        return found
+        return self.once(f"{label}: {target.name}, {name} {rate} Hz", target,
+                         lambda: self.samplers.measure(name, target, rate, self.seconds))
 
 
 def column(results, key, *path):
@@ -51,14 +69,13 @@ def stop(bench):
     target = Target("3.1", "nested", 35, cpu=bench.cpus[0])
     try:
         for i in range(bench.rounds):
-            with target:
-                for place, cpu, _ in places:
-                    progress(f"stop, round {i + 1}: {place}")
-                    results.setdefault((place, "bare"), []).append(
-                        run_json([tool("bare"), "stop", target.pid, RATE, seconds, cpu]))
-                    for mode in ("off", "leaf", "full"):
-                        results.setdefault((place, mode), []).append(
-                            run_json([tool("window"), target.pid, RATE, seconds, cpu, mode]))
+            for place, cpu, _ in places:
+                for mode in ("bare", "off", "leaf", "full"):
+                    argv = [tool("window"), target.pid, RATE, seconds, cpu, mode]
+                    if mode == "bare":
+                        argv = [tool("bare"), "stop", target.pid, RATE, seconds, cpu]
+                    results.setdefault((place, mode), []).append(bench.once(
+                        f"stop, round {i + 1}: {place}, {mode}", target, lambda argv=argv: run_json(argv)))
             results.setdefault("record", []).append(bench.measure(f"stop, round {i + 1}", "leaf", target, RATE))
     finally:
         target.stop()
@@ -112,11 +129,10 @@ def decode(bench):
             for name, path in tapes:
                 progress(f"decode, round {i + 1}: {name}")
                 results.setdefault(name, []).append(run_json([tool("decode"), path, "full", 200]))
-            with target:
-                for mode in ("full", "leaf"):
-                    progress(f"decode, round {i + 1}: run -n {mode}")
-                    results.setdefault(mode, []).append(
-                        run_json([tool("live"), target.pid, RATE, 1, bench.seconds, mode]))
+            for mode in ("full", "leaf"):
+                argv = [tool("live"), target.pid, RATE, 1, bench.seconds, mode]
+                results.setdefault(mode, []).append(bench.once(
+                    f"decode, round {i + 1}: run -n {mode}", target, lambda argv=argv: run_json(argv)))
     finally:
         target.stop()
     group = "unwinding and decoding after the resume, warm; a frame"
@@ -146,13 +162,15 @@ def cost_rounds(bench, label, targets, plan):
     return results
 
 
-def cpu_rows(group, results, other, limits, key=lambda name: name):
+def cpu_rows(group, results, other, limits, key=lambda name: name, rate=RATE):
     """Rows of sampler CPU for -n off and -n leaf beside another sampler."""
     rows = []
     for mode, limit in limits:
         if results.get(key(other)):
             rows.append(Row(group, f"sampler CPU, -n {mode}", "% of a core", column(results, key(mode), "cpu_percent"),
-                            column(results, key(other), "cpu_percent"), other, limit))
+                            column(results, key(other), "cpu_percent"), other, limit,
+                            note=", ".join(f"{1e4 * Row.median(column(results, key(k), 'cpu_percent')) / rate:.0f} us"
+                                           for k in (mode, other)) + " a tick"))
     return rows
 
 
@@ -170,7 +188,7 @@ def speed_rows(group, results, limit, names, base=("none", "none2")):
     idle = [sum(v) / len(v) for v in zip(*(column(results, b, "speed") for b in base))]
     for key, title in names:
         if results.get(key):
-            rows.append(Row(group, f"target's speed, {title}", "/us", [v / 1e6 for v in column(results, key, "speed")],
+            rows.append(Row(group, f"target's speed, {title}", "M/s", [v / 1e6 for v in column(results, key, "speed")],
                             [v / 1e6 for v in idle], "unsampled", limit if "rbspy" not in title else None, "loss"))
     return rows
 
@@ -208,7 +226,7 @@ def speed(bench):
         target.stop()
     group = "1000 Hz, one busy thread, 35 plain Ruby frames, 3.1"
     rows = speed_rows(group, results, 5, [("off", "-n off"), ("leaf", "-n leaf"), ("rbspy", "rbspy")])
-    rows += cpu_rows(group, results, "rbspy", [("off", None), ("leaf", None)])
+    rows += cpu_rows(group, results, "rbspy", [("off", None), ("leaf", None)], rate=1000)
     return rows
 
 
@@ -223,18 +241,18 @@ def attach(bench):
         except Failed as e:
             bench.skip(f"attach {version}", str(e))
     try:
-        for i in range(2 * bench.rounds):
+        for i in range(bench.rounds):
             for version, target in targets.items():
-                with target:
-                    progress(f"attach, round {i + 1}: {version}")
-                    ours = [RBSAMPLE, "record", "-q", "-p", str(target.pid), "--count", "1", "-f", "folded", "-o",
-                            os.devnull]
-                    results.setdefault((version, "record"), []).append(wall_ms(ours))
-                    results.setdefault((version, "first"), []).append(
-                        run_json([tool("live"), target.pid, RATE, 0, 0.1, "leaf"])["first_ms"])
-                    if version == "3.1" and bench.samplers.rbspy:
-                        results.setdefault((version, "rbspy"), []).append(
-                            wall_ms([bench.samplers.rbspy, "snapshot", "--pid", str(target.pid)]))
+                plan = [("record", lambda t=target: wall_ms([RBSAMPLE, "record", "-q", "-p", str(t.pid), "--count", "1",
+                                                             "-f", "folded", "-o", os.devnull])),
+                        ("first", lambda t=target: run_json([tool("live"), t.pid, RATE, 0, 0.1, "leaf"])["first_ms"])]
+                if version == "3.1" and bench.samplers.rbspy:
+                    plan.append(("rbspy", lambda t=target: wall_ms([bench.samplers.rbspy, "snapshot", "--pid",
+                                                                    str(t.pid)])))
+                for name, call in plan:
+                    results.setdefault((version, name), []).append(
+                        bench.once(f"attach, round {i + 1}: {version}, {name}", target,
+                                   lambda call=call: table.Row.median([call() for _ in range(ATTACHES)])))
     finally:
         for target in targets.values():
             target.stop()

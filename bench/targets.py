@@ -103,12 +103,27 @@ def threads_ns(pid):
     return found
 
 
-def machine_busy_s():
-    """(busy, stolen) seconds of all cpus so far."""
-    with open("/proc/stat", encoding="ascii") as f:
-        user, nice, system, _, _, irq, soft, steal = [int(x) for x in f.readline().split()[1:9]]
-    hz = os.sysconf("SC_CLK_TCK")
-    return (user + nice + system + irq + soft) / hz, steal / hz
+class Calm:
+    """What everybody else took of the machine between its making and `ended`, in percent of a core."""
+
+    def __init__(self, target_pid):
+        self.target_pid = target_pid
+        self.begun = self._now()
+        self.foreign = self.stolen = None
+
+    def _now(self):
+        with open("/proc/stat", encoding="ascii") as f:
+            user, nice, system, _, _, irq, soft, steal = [int(x) for x in f.readline().split()[1:9]]
+        hz = os.sysconf("SC_CLK_TCK")
+        ours = cpu_ns(self.target_pid) / 1e9
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
+            usage = resource.getrusage(who)
+            ours += usage.ru_utime + usage.ru_stime
+        return time.monotonic(), (user + nice + system + irq + soft) / hz - ours, steal / hz
+
+    def ended(self):
+        wall, foreign, stolen = (b - a for a, b in zip(self.begun, self._now()))
+        self.foreign, self.stolen = 100 * max(0.0, foreign) / wall, 100 * stolen / wall
 
 
 SUMMARY = re.compile(
@@ -166,14 +181,14 @@ class Samplers:
     def _middle(process, target, seconds):
         if process and process.poll() is not None:
             raise Failed(f"{os.path.basename(process.args[0])} ended at once: {process.stdout.read().decode()[-300:]}")
-        start, busy = time.monotonic(), machine_busy_s()
+        start = time.monotonic()
         count, target_cpu = target.count(), cpu_ns(target.pid)
         used, threads = (cpu_ns(process.pid), threads_ns(process.pid)) if process else (0, {})
         time.sleep(seconds)
         if process:
             used, after = cpu_ns(process.pid) - used, threads_ns(process.pid)
             threads = {tid: ns - threads.get(tid, 0) for tid, ns in after.items()}
-        count2, target_cpu2, busy2 = target.count(), cpu_ns(target.pid), machine_busy_s()
+        count2, target_cpu2 = target.count(), cpu_ns(target.pid)
         wall = time.monotonic() - start
         if count2[1] == count[1]:
             raise Failed("the target stands still")
@@ -184,8 +199,6 @@ class Samplers:
             "other_threads_percent": (sum(threads.values()) - main) / wall / 1e7,
             "speed": (count2[0] - count[0]) / (count2[1] - count[1]) * 1e9,
             "target_cpu_percent": (target_cpu2 - target_cpu) / wall / 1e7,
-            "foreign_percent": 100 * max(0.0, (busy2[0] - busy[0] - (used + target_cpu2 - target_cpu) / 1e9) / wall),
-            "stolen_percent": 100 * (busy2[1] - busy[1]) / wall,
         }
 
     @staticmethod

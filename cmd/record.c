@@ -11,6 +11,9 @@
 
 enum { KEY_COUNT = 0x200, KEY_THREAD_NAME, KEY_MAIN, KEY_NO_REALTIME, KEY_TAPE };
 
+/* So that `rbsample record -p PID | flamegraph.pl` ends by itself. */
+#define DEFAULT_DURATION_NS 30000000000u
+
 static double rate_of(const struct argp_state *state, const char *given)
 {
 	char *end;
@@ -58,6 +61,8 @@ static void check(struct record *r, const struct argp_state *state)
 		argp_error(
 			state,
 			"--idle adds threads that wait, --gvl leaves them out: give one of them");
+	if (!r->limited && !r->count && !r->command)
+		r->duration_ns = DEFAULT_DURATION_NS;
 	if (r->sampler.tape && r->target.n > 1)
 		argp_error(state, "--tape takes one process");
 }
@@ -105,9 +110,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		r->sampler.rate_hz = rate_of(state, arg);
 		return 0;
 	case 'd':
-		if (!parse_duration(arg, &r->duration_ns))
+		r->limited = true;
+		if (strcmp(arg, "inf") != 0 && !parse_duration(arg, &r->duration_ns))
 			argp_error(state,
-				   "--duration takes 30s, 500ms, 2m or plain seconds, not '%s'",
+				   "--duration takes 30s, 500ms, 2m, plain seconds, or inf, not '%s'",
 				   arg);
 		return 0;
 	case KEY_COUNT:
@@ -140,7 +146,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp_option options[] = {
 	{ "rate", 'r', "HZ", 0, "Samples a second (default 99)", 1 },
 	{ "duration", 'd', "TIME", 0,
-	  "How long: 30s, 500ms, 2m; a plain number is seconds. Without it: until the process ends, or Ctrl-C",
+	  "How long: 30s, 500ms, 2m; a plain number is seconds; inf: until the process ends, or Ctrl-C (default 30s; "
+	  "inf with --count or a command)",
 	  1 },
 	{ "count", KEY_COUNT, "N", 0, "End after N samples", 1 },
 	{ "output", 'o', "FILE", 0, "Where to; - is stdout", 2 },

@@ -15,6 +15,7 @@ struct record {
 	struct stack_opts stack;
 	struct rbsp_sampler_options sampler;
 	uint64_t duration_ns;             /* 0: no limit */
+	bool limited;                     /* -d was given */
 	uint64_t count;                   /* samples, 0: no limit */
 	const char *output;               /* NULL: not given */
 	const struct rbsp_format *format; /* NULL: not given, until record_run chooses */

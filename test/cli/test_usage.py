@@ -30,7 +30,7 @@ USAGE = [
     ("a duration of an unknown unit", ["record", "-p", "1", "-d", "3 parsecs"], 64, "'3 parsecs'"),
     ("a negative duration", ["record", "-p", "1", "-d", "-3"], 64, "'-3'"),
     ("no duration at all", ["record", "-p", "1", "-d", "0"], 64, "'0'"),
-    ("an infinite duration", ["record", "-p", "1", "-d", "inf"], 64, "'inf'"),
+    ("an endless word", ["record", "-p", "1", "-d", "infinity"], 64, "'infinity'"),
     ("a rate of 0", ["record", "-p", "1", "-r", "0"], 64, "'0'"),
     ("a rate that is no number", ["record", "-p", "1", "-r", "fast"], 64, "'fast'"),
     ("a rate that is not finite", ["record", "-p", "1", "-r", "nan"], 64, "'nan'"),
@@ -54,7 +54,7 @@ USAGE = [
      "cannot open /nonexistent/x: No such file"),
     ("an output that is a folder", ["record", "-d", "1", "-p", NO_PID, "-o", "/"], 74, "cannot open /: Is a directory"),
 ]
-DURATIONS = ["1", "1s", "1000ms", "0.5", "1.5s", "2m", "1h", ".5s"]
+DURATIONS = ["inf", "1", "1s", "1000ms", "0.5", "1.5s", "2m", "1h", ".5s"]
 
 
 def usage(t):
