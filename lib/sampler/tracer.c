@@ -20,7 +20,7 @@
 #define ON_TIME_NS 200000u
 /* A stop that has not come after this is given up. A thread that waits for a cpu may need some
  * scheduler rounds. */
-#define DEADLINE_NS 250000000u
+#define DEADLINE_NS 1000000000u
 /* At the end of a run: 2 ms each. */
 #define PATIENT_TRIES 30
 /* An event waits at most this long before the decoder is woken. */
