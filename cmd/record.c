@@ -112,9 +112,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'd':
 		r->limited = true;
 		if (strcmp(arg, "inf") != 0 && !parse_duration(arg, &r->duration_ns))
-			argp_error(state,
-				   "--duration takes 30s, 500ms, 2m, plain seconds, or inf, not '%s'",
-				   arg);
+			argp_error(
+				state,
+				"--duration takes 30s, 500ms, 2m, plain seconds, or inf, not '%s'",
+				arg);
 		return 0;
 	case KEY_COUNT:
 		if (!parse_number(arg, 1, UINT64_MAX / 2, &r->count))

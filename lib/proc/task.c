@@ -175,7 +175,8 @@ enum rbsp_status rbsp_schedstat_parse(const char *text, size_t n, struct rbsp_sc
 
 enum rbsp_status rbsp_exec_start_parse(const char *text, size_t n, uint64_t *ns)
 {
-	static const char key[] = "\nse.exec_start"; /* at a line's start: a task may have any name */
+	static const char key[] =
+		"\nse.exec_start"; /* at a line's start: a task may have any name */
 	const char *at = memmem(text, n, key, sizeof(key) - 1);
 	struct rbsp_scan s = { at, text + n };
 	uint64_t ms, rest;

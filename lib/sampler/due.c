@@ -54,7 +54,8 @@ void rbsp_due_lose(struct rbsp_due *d, _Atomic uint64_t *why)
 	atomic_store(&d->entry->held, false);
 }
 
-/* One switch: both sides of it are accounted with one reading of the cpu's clock, or two in a row. */
+/* One switch: both sides of it are accounted with one reading of the cpu's clock, or two in a row.
+ */
 #define SWITCH_NS 2000
 
 static bool is_near(uint64_t a, uint64_t b)
@@ -197,7 +198,8 @@ void rbsp_due_push(struct rbsp_tracer *t, struct rbsp_due *d, struct rbsp_event 
 	ev->count = 1 + atomic_exchange(&e->owed, 0);
 	atomic_fetch_add_explicit(&e->in_ring, 1, memory_order_relaxed);
 	rbsp_ring_push(&t->ring);
-	atomic_store(&e->held, false); /* its next event, in whichever ring, is pushed after this one */
+	atomic_store(&e->held,
+		     false); /* its next event, in whichever ring, is pushed after this one */
 }
 
 /* Count, memory, count again: equal and in the same call both times, else it ran meanwhile. */

@@ -55,10 +55,12 @@ static double age_s(const struct rbsp_target *live)
 	if (n <= 0 || rbsp_proc_stat_parse(text, (size_t)n, &st) != RBSP_OK)
 		return BOOT_S;
 	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)st.start_time / (double)sysconf(_SC_CLK_TCK);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9 -
+	       (double)st.start_time / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* While a Ruby boots its structures may be anything: in its first seconds a refusal is not believed at once. */
+/* While a Ruby boots its structures may be anything: in its first seconds a refusal is not believed
+ * at once. */
 static enum rbsp_status locate(struct rbsp_proc *p, struct rbsp_err *err)
 {
 	struct timespec pause = { 0, 5000000 };

@@ -332,8 +332,8 @@ static enum rbsp_status handle(struct rbsp_sampler *s, const struct rbsp_event *
 	return RBSP_OK;
 }
 
-static enum rbsp_status handle_all_of(struct rbsp_sampler *s, struct rbsp_event *ev, uint64_t max_samples,
-				      struct rbsp_sink *sink)
+static enum rbsp_status handle_all_of(struct rbsp_sampler *s, struct rbsp_event *ev,
+				      uint64_t max_samples, struct rbsp_sink *sink)
 {
 	enum rbsp_status st = RBSP_OK;
 
@@ -361,8 +361,9 @@ static struct rbsp_ring *oldest_of(struct rbsp_sampler *s, struct rbsp_ring *tha
 }
 
 /*
- * The ring with the oldest event, NULL: all are empty. A thread's events come from several rings in their order:
- * each is pushed before the next can be, so whoever saw the later one finds the earlier by looking again.
+ * The ring with the oldest event, NULL: all are empty. A thread's events come from several rings in
+ * their order: each is pushed before the next can be, so whoever saw the later one finds the
+ * earlier by looking again.
  */
 static struct rbsp_ring *next_ring(struct rbsp_sampler *s)
 {

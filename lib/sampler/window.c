@@ -49,11 +49,12 @@ static void count_window(struct rbsp_sampler *s, uint64_t ns)
 }
 
 /*
- * A window's length leaves out what the thread waited for a cpu meanwhile. That wait began at the tick, which put it
- * off its cpu, so its part before the INTERRUPT is not taken off. From its stop to its resume it waits for us alone.
+ * A window's length leaves out what the thread waited for a cpu meanwhile. That wait began at the
+ * tick, which put it off its cpu, so its part before the INTERRUPT is not taken off. From its stop
+ * to its resume it waits for us alone.
  */
-static uint64_t window_ns(const struct rbsp_due *d, const struct rbsp_schedstat *now, uint64_t tick_ns,
-			  uint64_t stopped_ns, uint64_t resumed_ns)
+static uint64_t window_ns(const struct rbsp_due *d, const struct rbsp_schedstat *now,
+			  uint64_t tick_ns, uint64_t stopped_ns, uint64_t resumed_ns)
 {
 	uint64_t all = resumed_ns - d->interrupt_ns, least = resumed_ns - stopped_ns;
 	uint64_t before = d->interrupt_ns - tick_ns, waited = now->wait_ns - d->before.wait_ns;
@@ -155,7 +156,9 @@ void rbsp_windows(struct rbsp_tracer *t, uint64_t tick_ns, bool exact)
 	atomic_store(&t->waits_ns, rbsp_now_ns());
 	while (owed) {
 		int status, tid = wait4(-1, &status, __WALL | __WNOTHREAD, NULL);
-		struct arrival a = { .tick_ns = tick_ns, .stopped_ns = rbsp_now_ns(), .exact = exact };
+		struct arrival a = { .tick_ns = tick_ns,
+				     .stopped_ns = rbsp_now_ns(),
+				     .exact = exact };
 		struct rbsp_due *d = tid > 0 ? find_due(t, tid) : NULL;
 		struct rbsp_stop stop;
 

@@ -59,7 +59,9 @@ static int yama_scope(void)
 {
 	char text[16];
 
-	return rbsp_live_path("/proc/sys/kernel/yama/ptrace_scope", text, sizeof(text)) > 0 ? atoi(text) : -1;
+	return rbsp_live_path("/proc/sys/kernel/yama/ptrace_scope", text, sizeof(text)) > 0
+		       ? atoi(text)
+		       : -1;
 }
 
 /* The kernel gives /proc/PID to root when the process is not dumpable (proc(5)). */

@@ -265,10 +265,10 @@ static const struct {
 	  "ruby (12, #threads: 3)\n-----\nse.exec_start                                :       "
 	  "3182879.250308\nse.vruntime : 1.2\n",
 	  RBSP_OK, 3182879250308 },
-	{ "a task name with blanks and brackets", "a ) b (1, #threads: 1)\n--\nse.exec_start : 1.000002\n",
-	  RBSP_OK, 1000002 },
-	{ "a task named like the key", "se.exec_start (1, #threads: 1)\n--\nse.exec_start : 1.000002\n",
-	  RBSP_OK, 1000002 },
+	{ "a task name with blanks and brackets",
+	  "a ) b (1, #threads: 1)\n--\nse.exec_start : 1.000002\n", RBSP_OK, 1000002 },
+	{ "a task named like the key",
+	  "se.exec_start (1, #threads: 1)\n--\nse.exec_start : 1.000002\n", RBSP_OK, 1000002 },
 	{ "cut off", "ruby (12, #threads: 3)\n-----\nse.exec_start        :", RBSP_E_FORMAT, 0 },
 	{ "another file", "1 2 3\n", RBSP_E_FORMAT, 0 },
 };
@@ -277,8 +277,8 @@ START_TEST(exec_start_is_read)
 {
 	uint64_t ns = 0;
 
-	ck_assert_msg(rbsp_exec_start_parse(exec_starts[_i].text, strlen(exec_starts[_i].text), &ns) ==
-			      exec_starts[_i].st,
+	ck_assert_msg(rbsp_exec_start_parse(exec_starts[_i].text, strlen(exec_starts[_i].text),
+					    &ns) == exec_starts[_i].st,
 		      "%s", exec_starts[_i].name);
 	ck_assert_msg(ns == exec_starts[_i].ns, "%s: %lu", exec_starts[_i].name, (unsigned long)ns);
 }
