@@ -145,7 +145,25 @@ static const struct version *find_version(const struct tape *t, rbsp_addr page)
 	return found;
 }
 
-static enum rbsp_status read_piece(struct tape *t, const struct rbsp_piece *v, size_t *done)
+static enum rbsp_status tape_page(void *arg, rbsp_addr page, const unsigned char **bytes)
+{
+	struct tape *t = arg;
+	const struct version *version = find_version(t, page);
+
+	if (!version) {
+		if (!t->is_missing)
+			t->missing = page;
+		t->is_missing = true;
+		return RBSP_E_TAPE;
+	}
+	if (version->content == RBSP_TAPE_UNREADABLE)
+		return RBSP_E_FAULT;
+	*bytes = t->content[version->content];
+	return RBSP_OK;
+}
+
+static enum rbsp_status read_piece(const struct rbsp_piece *v, size_t *done, rbsp_tape_page_fn page,
+				   void *arg)
 {
 	unsigned char *to = v->to;
 	size_t at = 0;
@@ -153,35 +171,36 @@ static enum rbsp_status read_piece(struct tape *t, const struct rbsp_piece *v, s
 	while (at < v->n) {
 		rbsp_addr base = (v->addr + at) & ~(rbsp_addr)(RBSP_TAPE_PAGE - 1);
 		size_t skip = v->addr + at - base, some = RBSP_TAPE_PAGE - skip;
-		const struct version *version = find_version(t, base);
+		const unsigned char *bytes;
+		enum rbsp_status st = page(arg, base, &bytes);
 
-		if (!version) {
-			if (!t->is_missing)
-				t->missing = v->addr + at;
-			t->is_missing = true;
-			return RBSP_E_TAPE;
-		}
-		if (version->content == RBSP_TAPE_UNREADABLE)
-			return RBSP_E_FAULT;
+		if (st != RBSP_OK)
+			return st;
 		some = some < v->n - at ? some : v->n - at;
-		memcpy(to + at, t->content[version->content] + skip, some);
+		memcpy(to + at, bytes + skip, some);
 		at += some;
 		*done += some;
 	}
 	return RBSP_OK;
 }
 
-static enum rbsp_status tape_readv(struct rbsp_target *t, const struct rbsp_piece *v, size_t n,
-				   size_t *done)
+enum rbsp_status rbsp_tape_readv(const struct rbsp_piece *v, size_t n, size_t *done,
+				 rbsp_tape_page_fn page, void *arg)
 {
 	enum rbsp_status st = RBSP_OK;
 	size_t total = 0;
 
 	for (size_t i = 0; i < n && st == RBSP_OK; i++)
-		st = read_piece(tape_of(t), &v[i], &total);
+		st = read_piece(&v[i], &total, page, arg);
 	if (done)
 		*done = total;
 	return st;
+}
+
+static enum rbsp_status tape_readv(struct rbsp_target *t, const struct rbsp_piece *v, size_t n,
+				   size_t *done)
+{
+	return rbsp_tape_readv(v, n, done, tape_page, tape_of(t));
 }
 
 static void tape_free(struct rbsp_target *t)

@@ -51,4 +51,12 @@ struct rbsp_tape_page {
 };
 #define RBSP_TAPE_UNREADABLE UINT32_MAX
 
+/** The bytes of one page, borrowed until the next call. @return RBSP_E_FAULT: it is unreadable */
+typedef enum rbsp_status (*rbsp_tape_page_fn)(void *arg, rbsp_addr page,
+					      const unsigned char **bytes);
+
+/** A vectored read, served page by page: what recording and replaying have in common. */
+enum rbsp_status rbsp_tape_readv(const struct rbsp_piece *v, size_t n, size_t *done,
+				 rbsp_tape_page_fn page, void *arg);
+
 #endif

@@ -205,8 +205,9 @@ static struct last *last_of(struct recorder *r, rbsp_addr page)
 }
 
 /* One page, read once in a moment and written down if it is not what it was. */
-static enum rbsp_status read_page(struct recorder *r, rbsp_addr page, const unsigned char **bytes)
+static enum rbsp_status read_page(void *arg, rbsp_addr page, const unsigned char **bytes)
 {
+	struct recorder *r = arg;
 	struct last *l = last_of(r, page);
 	unsigned char now[RBSP_TAPE_PAGE];
 	struct rbsp_tape_page rec = { page, RBSP_TAPE_UNREADABLE };
@@ -231,38 +232,10 @@ static enum rbsp_status read_page(struct recorder *r, rbsp_addr page, const unsi
 	return l->content ? RBSP_OK : RBSP_E_FAULT;
 }
 
-static enum rbsp_status read_piece(struct recorder *r, const struct rbsp_piece *v, size_t *done)
-{
-	unsigned char *to = v->to;
-	size_t at = 0;
-
-	while (at < v->n) {
-		rbsp_addr base = (v->addr + at) & ~(rbsp_addr)(RBSP_TAPE_PAGE - 1);
-		size_t skip = v->addr + at - base, some = RBSP_TAPE_PAGE - skip;
-		const unsigned char *page;
-		enum rbsp_status st = read_page(r, base, &page);
-
-		if (st != RBSP_OK)
-			return st;
-		some = some < v->n - at ? some : v->n - at;
-		memcpy(to + at, page + skip, some);
-		at += some;
-		*done += some;
-	}
-	return RBSP_OK;
-}
-
 static enum rbsp_status record_readv(struct rbsp_target *t, const struct rbsp_piece *v, size_t n,
 				     size_t *done)
 {
-	enum rbsp_status st = RBSP_OK;
-	size_t total = 0;
-
-	for (size_t i = 0; i < n && st == RBSP_OK; i++)
-		st = read_piece(recorder_of(t), &v[i], &total);
-	if (done)
-		*done = total;
-	return st;
+	return rbsp_tape_readv(v, n, done, read_page, recorder_of(t));
 }
 
 void rbsp_tape_add_capture(struct rbsp_target *t, const struct rbsp_capture *c)
