@@ -5,11 +5,11 @@ import time
 
 import table
 from table import Row
-from targets import RBSAMPLE, TREE, Calm, Failed, Target, progress, run_json, summary_of, tool
+from targets import RBSAMPLE, TREE, Calm, Failed, Target, progress, run_json, tool, wait_for_calm
 
 RATE = 99
 ATTACHES = 10  # in one measurement of their time
-AGAIN = 30  # times that a measurement is made at the most
+AGAIN = 12  # times that a measurement is made at the most
 
 
 class Bench:
@@ -28,6 +28,9 @@ class Bench:
         """One measurement, of an awake target; again, if that is asked for, when others took too much meanwhile."""
         kept = None
         for attempt in range(AGAIN if self.calm is not None else 1):
+            if self.calm is not None:
+                progress(f"waiting for calm: {label}")
+                wait_for_calm(target.pid, self.calm)
             progress(label + (f", again ({attempt})" if attempt else ""))
             with target:
                 calm = Calm(target.pid)

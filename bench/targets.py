@@ -126,6 +126,17 @@ class Calm:
         self.foreign, self.stolen = 100 * max(0.0, foreign) / wall, 100 * stolen / wall
 
 
+def wait_for_calm(target_pid, percent, patience=600):
+    """Wait, the target standing still, until others leave the machine alone for a second; or so many seconds."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        calm = Calm(target_pid)
+        time.sleep(1)
+        calm.ended()
+        if calm.foreign <= percent:
+            return
+
+
 SUMMARY = re.compile(
     r"(?P<samples>\d+) samples, (?P<seconds>[\d.]+) s, (?P<late>\d+) late, (?P<lost>\d+) lost, "
     r"stop (?P<mean>[\d.]+) us mean (?P<p99>[\d.]+) us p99 (?P<max>[\d.]+) us max, (?P<exact>\d+) % exact")

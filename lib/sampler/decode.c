@@ -228,7 +228,8 @@ static rbsp_frame_id state_frame(struct rbsp_decoder *d, const struct rbsp_captu
 	default:
 		break;
 	}
-	if (!(c->flags & RBSP_CAP_BLOCKED) && state != RBSP_STATE_BLOCKED)
+	/* A page fault is part of the code that meets it. */
+	if (state != RBSP_STATE_BLOCKED && (!(c->flags & RBSP_CAP_BLOCKED) || c->syscall < 0))
 		return 0;
 	if (!call)
 		return named_frame(d, RBSP_FRAME_STATE, "blocked");

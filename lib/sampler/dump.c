@@ -114,8 +114,9 @@ static enum rbsp_status take(struct look *k, struct rbsp_entry *e, struct rbsp_c
 		c->syscall = call.nr;
 		memcpy(c->syscall_arg, call.arg, sizeof(call.arg));
 	}
-	stop = !call.blocked || k->opt->native_given ||
-	       (k->opt->native != RBSP_NATIVE_OFF && !rbsp_syscall_eintr(call.nr));
+	/* A stop ends some calls with EINTR: only for native frames that were asked for. */
+	stop = !call.blocked || (k->opt->native != RBSP_NATIVE_OFF &&
+				 (k->opt->native_given || !rbsp_syscall_eintr(call.nr)));
 	return stop ? take_stopped(k, e, c) : take_blocked(k, e, &call, c);
 }
 

@@ -337,8 +337,12 @@ static enum rbsp_status handle_all_of(struct rbsp_sampler *s, struct rbsp_event 
 {
 	enum rbsp_status st = RBSP_OK;
 
+	bool wall = s->opt.idle || s->opt.gvl_only;
+
+	/* While its stop took its time the thread had no cpu: such ticks count only where waiting
+	 * does. */
 	for (uint32_t i = 0; i < ev->count && st == RBSP_OK; i++) {
-		if (max_samples && atomic_load(&s->done.samples) >= max_samples)
+		if ((i && !wall) || (max_samples && atomic_load(&s->done.samples) >= max_samples))
 			drop(s, RBSP_E_NOT_FOUND);
 		else
 			st = handle(s, ev, sink);

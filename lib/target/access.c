@@ -64,13 +64,14 @@ static int yama_scope(void)
 		       : -1;
 }
 
-/* The kernel gives /proc/PID to root when the process is not dumpable (proc(5)). */
+/* The kernel gives the files in /proc/PID (not the folder) to root when the process is not
+ * dumpable: task_dump_owner. */
 static bool is_dumpable(int pid, const struct rbsp_proc_status *status)
 {
 	char path[32];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "/proc/%d", pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
 	return stat(path, &st) != 0 || st.st_uid == status->uid[1];
 }
 

@@ -407,7 +407,7 @@ class Test:
         return self.copied
 
     def clean(self):
-        for p in self.open:
+        for p in reversed(self.open):  # what watches goes before what is watched: a held process cannot be reaped
             p.close()
         if self.ruby:
             self.ruby.remove()

@@ -121,8 +121,8 @@ class Case:
         stacks = [s for s in result.folded() if s.tid == self.tid]
         want = [as_folded(f, k == "cfunc") for f, k in zip(self.stated, self.kinds)]
         for s in stacks:
-            state = s.frames[-1].kind == "mark" if s.frames else None
-            self.test.quiet(state == (self.way == "read"), f"{self.name}: it ends in a state: {state}: {s.texts}")
+            ends = s.frames[-1].kind if s.frames else None
+            self.test.quiet(self.way == "spin" or ends == "mark", f"{self.name}: it does not end in a state: {s.texts}")
             got = [as_folded((f.label, f.path, f.line), f.kind == "cfunc") for f in s.ruby()]
             got = without_call(got, lambda f: f[0], self.way)
             self.test.quiet(got is not None and same(self.test.args.ruby, self.row, got, want, lambda f: f[0]),
