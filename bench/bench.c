@@ -72,6 +72,11 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+static double us_at(const struct figures *f, size_t i)
+{
+	return (double)f->ns[i] / 1e3;
+}
+
 void figures_print(const char *name, struct figures *f)
 {
 	double sum = 0;
@@ -85,8 +90,8 @@ void figures_print(const char *name, struct figures *f)
 		sum += (double)f->ns[i];
 	printf("\"%s\": {\"n\": %zu, \"median\": %.3f, \"mean\": %.3f, \"p99\": %.3f, "
 	       "\"max\": %.3f}",
-	       name, f->n, (double)f->ns[f->n / 2] / 1e3, sum / (double)f->n / 1e3,
-	       (double)f->ns[f->n * 99 / 100] / 1e3, (double)f->ns[f->n - 1] / 1e3);
+	       name, f->n, us_at(f, f->n / 2), sum / (double)f->n / 1e3, us_at(f, f->n * 99 / 100),
+	       us_at(f, f->n - 1));
 }
 
 int schedstat_open(int tid)

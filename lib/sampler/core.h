@@ -67,6 +67,7 @@ struct rbsp_tracer {
 				       clock; 0: nobody asks */
 	struct rbsp_due *due;       /* what the tick at hand asks for */
 	size_t n_due;
+	size_t n_asked; /* n_due, and threads whose stop from an earlier tick is still to come */
 	struct rbsp_ring ring;
 };
 

@@ -168,7 +168,10 @@ static struct place *place_of(struct rbsp_decoder *d, struct rbsp_proc *proc,
 	p->id = intern_as(d, p, p->frame.kind);
 	p->frame = *rbsp_frames_get(d->frames, p->id); /* strings that stay */
 	HASH_ADD(hh, d->places, key, sizeof(p->key), p);
-	return p;
+	if (p->hh.tbl)
+		return p;
+	free(p);
+	return NULL;
 }
 
 /* A C function and its native frame are one frame: the method's name, the function's place. */

@@ -115,7 +115,7 @@ static void consider(struct rbsp_tracer *t, struct rbsp_entry *e, bool owner, ui
 	if (atomic_load(&e->held)) { /* asked for by this tick too: whoever waits for its stop
 					counts it */
 		atomic_fetch_add(&e->owed, 1);
-		rbsp_count(&s->counts.due, 1);
+		t->n_asked++;
 		return;
 	}
 	*d = (struct rbsp_due){ .entry = e };
@@ -128,6 +128,7 @@ static void consider(struct rbsp_tracer *t, struct rbsp_entry *e, bool owner, ui
 	if (!e->view.slot && !e->proc->spec.native)
 		return; /* no Ruby frames, and native ones are not asked for */
 	t->n_due++;
+	t->n_asked++;
 	if (d->blocked)
 		return;
 	d->queued = is_queued(t, e, tick_ns);
@@ -138,7 +139,7 @@ void rbsp_due_issue(struct rbsp_tracer *t, uint64_t tick_ns)
 {
 	struct rbsp_sampler *s = t->s;
 
-	t->n_due = 0;
+	t->n_due = t->n_asked = 0;
 	for (size_t i = 0; i < s->n_proc; i++) {
 		struct rbsp_proc *p = s->proc[i];
 		struct rbsp_entry *owner = p->ended ? NULL : find_owner(p);
@@ -150,8 +151,8 @@ void rbsp_due_issue(struct rbsp_tracer *t, uint64_t tick_ns)
 				consider(t, p->entry[k], false, tick_ns);
 		}
 	}
-	rbsp_count(&s->counts.due, t->n_due);
-	atomic_store_explicit(&s->counts.due_last, t->n_due, memory_order_relaxed);
+	rbsp_count(&s->counts.due, t->n_asked);
+	atomic_store_explicit(&s->counts.due_last, t->n_asked, memory_order_relaxed);
 }
 
 /* Figures of the thread that an event carries whether it was read or only counted again. */

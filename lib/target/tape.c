@@ -269,6 +269,10 @@ static enum rbsp_status add_page(struct tape *t, const unsigned char *bytes, uin
 			return RBSP_E_NOMEM;
 		p->addr = rec.addr;
 		HASH_ADD(hh, t->pages, addr, sizeof(p->addr), p);
+		if (!p->hh.tbl) {
+			free(p);
+			return RBSP_E_NOMEM;
+		}
 	}
 	bigger = realloc(p->version, (p->n + 1) * sizeof(*bigger));
 	if (!bigger)

@@ -184,6 +184,10 @@ static struct content *content_of(struct recorder *r, const unsigned char *bytes
 	c->id = r->n_contents++;
 	memcpy(c->bytes, bytes, RBSP_TAPE_PAGE);
 	HASH_ADD(hh, r->contents, hash, sizeof(hash), c);
+	if (!c->hh.tbl) {
+		free(c);
+		return NULL;
+	}
 	put(r, RBSP_TAPE_CONTENT, bytes, RBSP_TAPE_PAGE, NULL, 0);
 	return c;
 }
@@ -201,7 +205,10 @@ static struct last *last_of(struct recorder *r, rbsp_addr page)
 	l->page = page;
 	l->moment = l->id = UINT32_MAX - 1; /* neither is ever used */
 	HASH_ADD(hh, r->last, page, sizeof(page), l);
-	return l;
+	if (l->hh.tbl)
+		return l;
+	free(l);
+	return NULL;
 }
 
 /* One page, read once in a moment and written down if it is not what it was. */
