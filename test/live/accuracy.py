@@ -39,9 +39,9 @@ def self_is_total(test, stacks, methods):
     for m in methods:
         with_m = [s for s in stacks if has(s, m)]
         total = sum(s.count for s in with_m)
-        tops = [([f for f in s.frames if f.kind != "mark"][-1], s.count) for s in with_m]
+        tops = [([f for f in s.frames if f.kind != "state"][-1], s.count) for s in with_m]
         on_top = sum(n for f, n in tops if f.label == m)
-        marked = sum(s.count for s in with_m if s.frames[-1].kind == "mark")
+        marked = sum(s.count for s in with_m if s.frames[-1].kind == "state")
         others = sorted({f.text for f, _ in tops if f.label != m})
         test.check(on_top == total and marked <= total / 100 + 1,
                    f"-n leaf: {m} self {on_top} == total {total}, {marked} of them in a state; on top: {others or 'nothing'}")

@@ -71,7 +71,7 @@ def hostile(test, *options):
     bad = [c for c in r.text if (ord(c) < 32 and c != "\n") or ord(c) == 127]
     test.check(not bad, f"{what}: no control characters in valid UTF-8: {bad[:5]}")
     for x in stacks:  # a thread may wait in a page fault, once in a while: its state is one frame more
-        if x.frames and x.frames[-1].kind == "mark":
+        if x.frames and x.frames[-1].kind == "state":
             x.texts.pop()
             x.frames.pop()
     # thread; block in <main>; Hostile#run; Array#each; block in Hostile#run; Method#call; the method

@@ -250,12 +250,16 @@ class Frame:
 
     RUBY = re.compile(r"^(?P<label>.*?) - (?P<path>.*?)(?::(?P<line>\d+))?$", re.S)
 
+    STATE = re.compile(r"^\[(gvl wait|mutex wait|io wait.*|sleep|parked|blocked.*)\]$")
+
     def __init__(self, text):
         self.text = text
         self.label, self.path, self.line = text, None, None
         found = self.RUBY.match(text)
-        if re.match(r"^\[.*\]$", text):
-            self.kind = "mark"  # a state, gc or marker
+        if self.STATE.match(text):
+            self.kind = "state"
+        elif re.match(r"^\[.*\]$", text):
+            self.kind = "mark"  # gc, a marker, or a name that ends in a number
         elif text.endswith(" [c function]"):
             self.kind, self.label = "cfunc", text[: -len(" [c function]")]
         elif found:

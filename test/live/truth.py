@@ -122,7 +122,7 @@ class Case:
         want = [as_folded(f, k == "cfunc") for f, k in zip(self.stated, self.kinds)]
         for s in stacks:
             ends = s.frames[-1].kind if s.frames else None
-            self.test.quiet(self.way == "spin" or ends == "mark", f"{self.name}: it does not end in a state: {s.texts}")
+            self.test.quiet(self.way == "spin" or ends == "state", f"{self.name}: it does not end in a state: {s.texts}")
             got = [as_folded((f.label, f.path, f.line), f.kind == "cfunc") for f in s.ruby()]
             got = without_call(got, lambda f: f[0], self.way)
             self.test.quiet(got is not None and same(self.test.args.ruby, self.row, got, want, lambda f: f[0]),
