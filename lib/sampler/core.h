@@ -34,7 +34,10 @@ struct rbsp_due {
 	struct rbsp_proc_syscall call; /* where it is blocked */
 	uint64_t interrupt_ns;
 	bool blocked; /* not running: read without a stop */
+	bool owner;   /* of the GVL */
+	bool fresh;   /* it has run since it was last looked at */
 	bool queued;  /* woken, but on no cpu at the tick */
+	bool ran;     /* blocked by now, but on a cpu at the tick */
 	bool done;    /* its one due sample is settled: handed to the decoder, or counted as lost */
 	bool late;    /* lost to the deadline, its stop is still to come */
 };
@@ -67,7 +70,7 @@ struct rbsp_tracer {
 				       clock; 0: nobody asks */
 	struct rbsp_due *due;       /* what the tick at hand asks for */
 	size_t n_due;
-	size_t n_asked; /* n_due, and threads whose stop from an earlier tick is still to come */
+	size_t n_owed; /* threads it asks for whose stop from an earlier tick is still to come */
 	struct rbsp_ring ring;
 };
 
@@ -126,6 +129,11 @@ void rbsp_tracers_free(struct rbsp_sampler *s);
 
 /** Find who is due at this tick and interrupt those that run: t->due. The caller owns the tick. */
 void rbsp_due_issue(struct rbsp_tracer *t, uint64_t tick_ns);
+/**
+ * Find out which of the blocked threads were running at the tick, drop those that nobody asks for,
+ * and count what is due: the second half, when the cpus are free again.
+ */
+void rbsp_due_settle(struct rbsp_tracer *t);
 /** A free event for a due thread, its times filled in, which settles it; NULL: the decoder is
  * behind (counted). */
 struct rbsp_event *rbsp_due_event(struct rbsp_tracer *t, struct rbsp_due *d, uint64_t tick_ns,

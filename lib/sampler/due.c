@@ -41,6 +41,7 @@ static bool look(struct rbsp_entry *e, struct rbsp_due *d, bool will_read)
 		return true;
 	}
 	d->blocked = rbsp_entry_syscall(e, &d->call) && d->call.blocked;
+	d->fresh = !unchanged;
 	e->blocked = d->blocked;
 	e->base = d->before;
 	e->read = false;
@@ -65,28 +66,30 @@ static bool is_near(uint64_t a, uint64_t b)
 	return d < SWITCH_NS && d > -SWITCH_NS;
 }
 
+enum whereabouts { UNTOLD, ON_CPU, OFF_CPU };
+
 /*
- * What a tick preempted left its cpu at the very instant at which a tracer came on it; a thread
- * that was woken and waits for a cpu left its own earlier, when it fell asleep. That wait, 20-50 us
- * after each lock or call, is no time of what it will do next. The scheduler's clock is each cpu's
- * own (stolen time is taken off), so the instant is looked for among all tracers'.
+ * Whether a thread was on a cpu at the tick. What the tick put off its cpu left it at the very
+ * instant at which a tracer came on it. What was woken and waits for a cpu left its own earlier,
+ * when it fell asleep: that wait, 20-50 us after each lock or call, is no time of what it will do
+ * next. And what the tick met in the kernel on its way to sleep is asleep by now, but was running.
+ * The scheduler's clock is each cpu's own (stolen time is taken off), so the instant is looked for
+ * among all tracers'.
  */
-static bool is_queued(struct rbsp_tracer *t, const struct rbsp_entry *e, uint64_t tick_ns)
+static enum whereabouts at_tick(struct rbsp_tracer *t, const struct rbsp_entry *e)
 {
 	struct rbsp_sampler *s = t->s;
 	uint64_t left_ns;
 
-	if (!e->slept_ns || tick_ns - e->slept_ns > RBSP_SLEEPY_NS)
-		return false;
 	if (!t->on_cpu_ns || !rbsp_entry_on_cpu(e, &left_ns))
-		return false; /* from the next tick on, or the kernel does not tell */
+		return UNTOLD; /* from the next tick on, or the kernel does not tell */
 	for (size_t k = 0; k < RBSP_CPUS; k++) {
 		if (atomic_load_explicit(&s->tracer[k].active, memory_order_relaxed) &&
 		    is_near(left_ns,
 			    atomic_load_explicit(&s->tracer[k].on_cpu_ns, memory_order_relaxed)))
-			return false;
+			return ON_CPU;
 	}
-	return true;
+	return OFF_CPU;
 }
 
 static void interrupt(struct rbsp_sampler *s, struct rbsp_due *d)
@@ -105,6 +108,12 @@ static void interrupt(struct rbsp_sampler *s, struct rbsp_due *d)
 		atomic_store_explicit(&s->counts.traced_tid, d->entry->tid, memory_order_relaxed);
 }
 
+/* A blocked thread that is asked for even if it was not running. */
+static bool is_kept(const struct rbsp_sampler *s, const struct rbsp_due *d)
+{
+	return d->owner || (s->opt.idle && d->entry->view.slot);
+}
+
 static void consider(struct rbsp_tracer *t, struct rbsp_entry *e, bool owner, uint64_t tick_ns)
 {
 	struct rbsp_sampler *s = t->s;
@@ -115,23 +124,25 @@ static void consider(struct rbsp_tracer *t, struct rbsp_entry *e, bool owner, ui
 	if (atomic_load(&e->held)) { /* asked for by this tick too: whoever waits for its stop
 					counts it */
 		atomic_fetch_add(&e->owed, 1);
-		t->n_asked++;
+		t->n_owed++;
 		return;
 	}
-	*d = (struct rbsp_due){ .entry = e };
+	*d = (struct rbsp_due){ .entry = e, .owner = owner };
 	if (t->n_due + 1 >= RBSP_DUE_MAX || !look(e, d, owner || s->opt.idle))
 		return;
 	if (d->blocked)
-		s->slept_ns = e->slept_ns = tick_ns;
-	if (d->blocked && !owner && !(s->opt.idle && e->view.slot))
+		e->slept_ns = tick_ns;
+	if (d->blocked && d->fresh)
+		s->slept_ns = tick_ns;
+	if (d->blocked && !d->fresh && !is_kept(s, d))
 		return;
 	if (!e->view.slot && !e->proc->spec.native)
 		return; /* no Ruby frames, and native ones are not asked for */
 	t->n_due++;
-	t->n_asked++;
 	if (d->blocked)
 		return;
-	d->queued = is_queued(t, e, tick_ns);
+	d->queued =
+		e->slept_ns && tick_ns - e->slept_ns < RBSP_SLEEPY_NS && at_tick(t, e) == OFF_CPU;
 	interrupt(s, d);
 }
 
@@ -139,7 +150,7 @@ void rbsp_due_issue(struct rbsp_tracer *t, uint64_t tick_ns)
 {
 	struct rbsp_sampler *s = t->s;
 
-	t->n_due = t->n_asked = 0;
+	t->n_due = t->n_owed = 0;
 	for (size_t i = 0; i < s->n_proc; i++) {
 		struct rbsp_proc *p = s->proc[i];
 		struct rbsp_entry *owner = p->ended ? NULL : find_owner(p);
@@ -151,8 +162,23 @@ void rbsp_due_issue(struct rbsp_tracer *t, uint64_t tick_ns)
 				consider(t, p->entry[k], false, tick_ns);
 		}
 	}
-	rbsp_count(&s->counts.due, t->n_asked);
-	atomic_store_explicit(&s->counts.due_last, t->n_asked, memory_order_relaxed);
+}
+
+void rbsp_due_settle(struct rbsp_tracer *t)
+{
+	struct rbsp_sampler *s = t->s;
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n_due; i++) {
+		struct rbsp_due *d = &t->due[i];
+
+		d->ran = d->blocked && d->fresh && at_tick(t, d->entry) == ON_CPU;
+		if (!d->blocked || d->ran || is_kept(s, d))
+			t->due[n++] = *d;
+	}
+	t->n_due = n;
+	rbsp_count(&s->counts.due, n + t->n_owed);
+	atomic_store_explicit(&s->counts.due_last, n + t->n_owed, memory_order_relaxed);
 }
 
 /* Figures of the thread that an event carries whether it was read or only counted again. */
@@ -165,7 +191,7 @@ static void fill_times(struct rbsp_sampler *s, struct rbsp_event *ev, struct rbs
 
 	ev->entry = e;
 	ev->count = 1;
-	ev->idle = d->blocked;
+	ev->idle = d->blocked && !d->ran;
 	ev->repeat = false;
 	ev->cap.time_ns = tick_ns;
 	ev->cap.weight_ns = since < 2 * period ? since : 2 * period;
@@ -212,7 +238,7 @@ static bool read_blocked(struct rbsp_due *d, struct rbsp_event *ev, size_t room)
 
 	rbsp_regs_of_sp_pc(&ev->cap.regs, d->call.sp, d->call.pc);
 	ev->cap.regs.tp = e->tp;
-	ev->cap.flags = RBSP_CAP_BLOCKED;
+	ev->cap.flags = d->ran ? RBSP_CAP_EXACT : RBSP_CAP_BLOCKED;
 	ev->cap.syscall = d->call.nr;
 	memcpy(ev->cap.syscall_arg, d->call.arg, sizeof(d->call.arg));
 	if (rbsp_view_read(e->proc->live, &e->proc->spec, &e->view, &ev->cap, room) != RBSP_OK)
@@ -238,7 +264,7 @@ void rbsp_due_read_blocked(struct rbsp_tracer *t, uint64_t tick_ns)
 			ev->repeat = true;
 			rbsp_due_push(t, d, ev);
 		} else if (read_blocked(d, ev, room)) {
-			d->entry->read = true;
+			d->entry->read = !d->ran; /* its next tick finds it blocked */
 			rbsp_due_push(t, d, ev);
 		} else {
 			d->entry->blocked = false;

@@ -280,18 +280,24 @@ static void drop(struct rbsp_sampler *s, enum rbsp_status st)
 		rbsp_count(st == RBSP_E_FAULT ? &s->done.unreadable : &s->done.inconsistent, 1);
 }
 
-/* By default the threads that run: that hold the GVL, or are on a cpu with C code. */
+/*
+ * By default the threads that run: that hold the GVL, or are on a cpu with C code. What only waits
+ * for a cpu does not run.
+ */
 static bool is_asked_for(const struct rbsp_sampler *s, const struct rbsp_event *ev,
 			 const struct rbsp_decoded *d)
 {
-	bool on_cpu = !(ev->cap.flags & (RBSP_CAP_BLOCKED | RBSP_CAP_QUEUED));
+	bool queued = ev->cap.flags & RBSP_CAP_QUEUED;
+	bool on_cpu = !queued && !(ev->cap.flags & RBSP_CAP_BLOCKED);
 
 	if (s->opt.gvl_only)
 		return d->th && d->owner == d->th;
 	if (!d->th)
 		return on_cpu; /* no Ruby thread: nobody waits in it */
-	if (s->opt.idle || d->state == RBSP_STATE_RUNNING)
+	if (s->opt.idle)
 		return true;
+	if (d->state == RBSP_STATE_RUNNING)
+		return !queued;
 	return (d->state == RBSP_STATE_NATIVE || d->state == RBSP_STATE_UNKNOWN) && on_cpu;
 }
 

@@ -192,6 +192,7 @@ static void run_tick(struct rbsp_tracer *t, uint64_t i, bool on_time)
 	rbsp_due_issue(t, at);
 	atomic_store(&t->away, true);
 	atomic_store_explicit(&s->issued, i + 1, memory_order_release);
+	rbsp_due_settle(t);
 	rbsp_due_read_blocked(t, at);
 	rbsp_tick_release(s);
 	rbsp_windows(t, at, exact);
