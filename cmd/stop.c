@@ -50,6 +50,7 @@ void stop_on_signals(struct rbsp_sampler *s, pid_t child)
 	atomic_store(&run, s);
 	passed_to = child;
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a file at its size limit is seen as EFBIG */
 	sigemptyset(&act.sa_mask);
 	sigemptyset(&set);
 	for (size_t i = 0; i < N_SIGNALS; i++) {

@@ -71,6 +71,7 @@ struct rbsp_tracer {
 	struct rbsp_due *due;       /* what the tick at hand asks for */
 	size_t n_due;
 	size_t n_owed; /* threads it asks for whose stop from an earlier tick is still to come */
+	size_t n_unlisted; /* owners of a GVL that were not in the tables of threads */
 	struct rbsp_ring ring;
 };
 

@@ -9,8 +9,11 @@ static bool is_wanted(const struct rbsp_entry *e)
 	return atomic_load_explicit(&e->wanted, memory_order_relaxed) >= 0;
 }
 
-/* The entry of the thread that owns the GVL, NULL: free, or not known. */
-static struct rbsp_entry *find_owner(struct rbsp_proc *p)
+/*
+ * The entry of the thread that owns the GVL; NULL: free, or not known. A new thread is not in the
+ * table yet: its sample is lost, and the decoder is told to list the threads again.
+ */
+static struct rbsp_entry *find_owner(struct rbsp_tracer *t, struct rbsp_proc *p)
 {
 	uint64_t th = 0;
 
@@ -20,6 +23,8 @@ static struct rbsp_entry *find_owner(struct rbsp_proc *p)
 		if (p->entry[i]->view.th == th)
 			return p->entry[i];
 	}
+	atomic_store(&p->unlisted, true);
+	t->n_unlisted++;
 	return NULL;
 }
 
@@ -151,9 +156,10 @@ void rbsp_due_issue(struct rbsp_tracer *t, uint64_t tick_ns)
 	struct rbsp_sampler *s = t->s;
 
 	t->n_due = t->n_owed = 0;
+	t->n_unlisted = 0;
 	for (size_t i = 0; i < s->n_proc; i++) {
 		struct rbsp_proc *p = s->proc[i];
-		struct rbsp_entry *owner = p->ended ? NULL : find_owner(p);
+		struct rbsp_entry *owner = p->ended ? NULL : find_owner(t, p);
 
 		if (owner)
 			consider(t, owner, true, tick_ns);
@@ -177,7 +183,8 @@ void rbsp_due_settle(struct rbsp_tracer *t)
 			t->due[n++] = *d;
 	}
 	t->n_due = n;
-	rbsp_count(&s->counts.due, n + t->n_owed);
+	rbsp_count(&s->counts.due, n + t->n_owed + t->n_unlisted);
+	rbsp_count(&s->counts.unreadable, t->n_unlisted);
 	atomic_store_explicit(&s->counts.due_last, n + t->n_owed, memory_order_relaxed);
 }
 

@@ -11,6 +11,8 @@
 #include "trace/trace.h"
 
 #define ROOM (80u << 20)
+/* How often a thread is looked at whose state does not fit, or that another tracer holds. */
+#define TRIES 100
 /* How long one thread may take to stop: on a busy machine it must get a cpu first. */
 #define PATIENCE_NS 2000000000u
 
@@ -151,7 +153,7 @@ static enum rbsp_status keep(struct look *k, const struct rbsp_entry *e,
 /* Worth another look; a thread that did not stop in time is still seized, and would be refused. */
 static bool is_passing(enum rbsp_status st)
 {
-	return st == RBSP_E_TORN || st == RBSP_E_RANGE || st == RBSP_E_FAULT;
+	return st == RBSP_E_TORN || st == RBSP_E_RANGE || st == RBSP_E_FAULT || st == RBSP_E_TRACED;
 }
 
 /* A few tries: a thread may run on, or be caught where its state is between two stores. */
@@ -161,10 +163,10 @@ static enum rbsp_status look_at(struct look *k, struct rbsp_entry *e, struct rbs
 	struct rbsp_decoded d = { 0 };
 	struct rbsp_capture c;
 
-	for (int i = 0; i < 5 && is_passing(st); i++) {
+	for (int i = 0; i < TRIES && is_passing(st); i++) {
+		if (st == RBSP_E_TRACED) /* another sampler's window, some tens of microseconds */
+			nanosleep(&(struct timespec){ 0, 300000 + 170000 * (i % 7) }, NULL);
 		st = take(k, e, &c);
-		if (st == RBSP_E_TRACED)
-			return rbsp_live_explain(e->proc->info.pid, err);
 		if (st == RBSP_OK)
 			st = rbsp_decode(k->decoder, k->proc, &c, &d);
 	}
@@ -172,6 +174,8 @@ static enum rbsp_status look_at(struct look *k, struct rbsp_entry *e, struct rbs
 		rbsp_entry_name(e, d.th, c.time_ns);
 		st = keep(k, e, &d);
 	}
+	if (st == RBSP_E_TRACED)
+		return rbsp_live_explain(e->proc->info.pid, err);
 	if (st == RBSP_E_NOMEM)
 		return rbsp_fail(err, st, "no memory for the stacks");
 	if (st != RBSP_OK && st != RBSP_E_NOT_FOUND && st != RBSP_E_GONE)

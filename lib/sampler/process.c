@@ -1,8 +1,10 @@
 /* Opening a process for sampling, and the table of its kernel threads. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +18,7 @@
 #define NAME_EVERY_NS 1000000000u
 /* A Ruby is up after this, also on a slow machine. */
 #define BOOT_S 3.0
+#define EXEC_TRIES 20
 
 /* The process CPU clock of another process: clock_getcpuclockid(3), as the kernel encodes it. */
 static clockid_t cpu_clock_of(int pid)
@@ -129,15 +132,27 @@ enum rbsp_status rbsp_proc_of_target(struct rbsp_target *t, const struct rbsp_sa
 	return st;
 }
 
-enum rbsp_status rbsp_proc_open(int pid, const struct rbsp_sampler_options *o,
-				struct rbsp_frames *frames, struct rbsp_proc **out,
-				struct rbsp_err *err)
+/* Three descriptors a thread. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
+		l.rlim_cur = l.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &l);
+	}
+}
+
+static enum rbsp_status open_once(int pid, const struct rbsp_sampler_options *o,
+				  struct rbsp_frames *frames, struct rbsp_proc **out,
+				  struct rbsp_err *err)
 {
 	struct rbsp_proc *p = calloc(1, sizeof(*p));
 	enum rbsp_status st;
 
 	if (!p)
 		return rbsp_fail(err, RBSP_E_NOMEM, "no memory for process %d", pid);
+	raise_descriptor_limit();
 	st = rbsp_live_open(pid, &p->live, err);
 	if (st != RBSP_OK)
 		goto out;
@@ -157,6 +172,23 @@ enum rbsp_status rbsp_proc_open(int pid, const struct rbsp_sampler_options *o,
 out:
 	rbsp_proc_free(p);
 	return st;
+}
+
+/* What execs while it is looked at is another program by then: look again. */
+enum rbsp_status rbsp_proc_open(int pid, const struct rbsp_sampler_options *o,
+				struct rbsp_frames *frames, struct rbsp_proc **out,
+				struct rbsp_err *err)
+{
+	for (int tries = 0; tries < EXEC_TRIES; tries++) {
+		enum rbsp_status st = open_once(pid, o, frames, out, err);
+
+		if (st != RBSP_OK || !rbsp_live_execed((*out)->live) ||
+		    rbsp_live_ended((*out)->live))
+			return st;
+		rbsp_proc_free(*out);
+		*out = NULL;
+	}
+	return rbsp_fail(err, RBSP_E_BOOTING, "process %d calls exec again and again", pid);
 }
 
 static void entry_free(struct rbsp_entry *e)
@@ -247,10 +279,13 @@ static struct rbsp_entry *entry_new(struct rbsp_proc *p, int tid)
 		return NULL;
 	e->tid = tid;
 	e->proc = p;
-	e->schedstat = open_task_file(p->info.pid, tid, "schedstat");
 	e->syscall = open_task_file(p->info.pid, tid, "syscall");
 	e->sched = open_task_file(p->info.pid, tid, "sched");
+	e->schedstat = open_task_file(p->info.pid, tid, "schedstat");
 	if (e->schedstat < 0) {
+		if (errno == EMFILE || errno == ENFILE)
+			rbsp_log(RBSP_LOG_WARN,
+				 "thread %d is left out: too many open files (see ulimit -n)", tid);
 		entry_free(e);
 		return NULL;
 	}
@@ -297,7 +332,7 @@ enum rbsp_status rbsp_proc_list(struct rbsp_proc *p, struct rbsp_entry ***table,
 
 		if (!e)
 			e = entry_new(p, tids[i]);
-		else if (!e->view.slot)
+		else if (!e->view.slot || p->loc.slot_kind == RBSP_SLOT_THREAD)
 			e->late_slot = find_slot(e);
 		if (!e)
 			continue;
@@ -317,9 +352,12 @@ void rbsp_proc_install(struct rbsp_proc *p, struct rbsp_entry **table, size_t n,
 	*n_old = p->n;
 	p->entry = table;
 	p->n = n;
+	/* On 2.7 the slot lies in the Ruby thread, and one native thread serves many. */
 	for (size_t i = 0; i < n; i++) {
-		if (!table[i]->view.slot)
-			table[i]->view.slot = table[i]->late_slot;
+		struct rbsp_entry *e = table[i];
+
+		if (e->late_slot && e->late_slot != e->view.slot)
+			e->view = (struct rbsp_view){ .slot = e->late_slot };
 	}
 }
 

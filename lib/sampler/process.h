@@ -63,6 +63,7 @@ struct rbsp_proc {
 	size_t n, cap;
 	struct rbsp_entry *retired;
 	uint64_t listed_ns;                /* when the threads were last listed */
+	_Atomic bool unlisted;             /* the GVL's owner was not in the table */
 	uint64_t links;                    /* st_nlink of /proc/PID/task then */
 	uint64_t cpu_start_ns, cpu_end_ns; /* process CPU clock */
 	bool ended;

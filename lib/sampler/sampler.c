@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "sampler/core.h"
 #include "sampler/cpus.h"
@@ -118,17 +117,6 @@ void rbsp_sampler_stop(struct rbsp_sampler *s)
 	sem_post(&s->wake);
 }
 
-/* Two descriptors a thread. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit l;
-
-	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
-		l.rlim_cur = l.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &l);
-	}
-}
-
 /* Own the tick for a moment; ticks in that moment are late by it, or missed. */
 static void own_tick_between(struct rbsp_sampler *s)
 {
@@ -201,7 +189,7 @@ static bool maintain(struct rbsp_sampler *s)
 			continue;
 		}
 		any = true;
-		if (rbsp_proc_is_stale(p, now)) {
+		if (atomic_exchange(&p->unlisted, false) || rbsp_proc_is_stale(p, now)) {
 			refresh(s, p);
 			rbsp_cpus_use(s, p);
 		}
@@ -386,12 +374,16 @@ static struct rbsp_ring *next_ring(struct rbsp_sampler *s)
 	return found;
 }
 
-static enum rbsp_status drain(struct rbsp_sampler *s, uint64_t max_samples, struct rbsp_sink *sink)
+/* Take what waits, but for @p within_ns at most: also a decoder that is behind must hear that it
+ * shall end. */
+static enum rbsp_status drain(struct rbsp_sampler *s, uint64_t within_ns, uint64_t max_samples,
+			      struct rbsp_sink *sink)
 {
+	uint64_t until = within_ns ? rbsp_now_ns() + within_ns : UINT64_MAX;
 	enum rbsp_status st = RBSP_OK;
 	struct rbsp_ring *r;
 
-	while (st == RBSP_OK && (r = next_ring(s))) {
+	while (st == RBSP_OK && rbsp_now_ns() < until && (r = next_ring(s))) {
 		st = handle_all_of(s, rbsp_ring_peek(r), max_samples, sink);
 		rbsp_ring_pop(r);
 	}
@@ -411,7 +403,6 @@ static void nap(struct rbsp_sampler *s, uint64_t until_ns)
 
 static enum rbsp_status start(struct rbsp_sampler *s, uint64_t duration_ns, struct rbsp_err *err)
 {
-	raise_descriptor_limit();
 	s->ticks.period_ns = 1e9 / s->opt.rate_hz;
 	s->ticks.seed = s->opt.seed ? s->opt.seed : rbsp_now_ns();
 	for (size_t i = 0; i < s->n_proc; i++) {
@@ -460,7 +451,7 @@ enum rbsp_status rbsp_sampler_run(struct rbsp_sampler *s, uint64_t duration_ns,
 	enum rbsp_status st = start(s, duration_ns, err);
 
 	while (st == RBSP_OK && !atomic_load(&s->stopping)) {
-		st = drain(s, max_samples, sink);
+		st = drain(s, NAP_NS, max_samples, sink);
 		if ((max_samples && atomic_load(&s->done.samples) >= max_samples) || !maintain(s) ||
 		    (s->end_ns && rbsp_now_ns() >= s->end_ns))
 			break;
@@ -470,6 +461,6 @@ enum rbsp_status rbsp_sampler_run(struct rbsp_sampler *s, uint64_t duration_ns,
 	for (size_t i = 0; i < s->n_proc; i++)
 		note_cpu_time(s->proc[i]);
 	if (st == RBSP_OK)
-		st = drain(s, max_samples, sink);
+		st = drain(s, 0, max_samples, sink);
 	return st == RBSP_OK && s->opt.tape ? finish_tape(s, err) : st;
 }

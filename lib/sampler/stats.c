@@ -62,6 +62,8 @@ void rbsp_sampler_stats(const struct rbsp_sampler *s, struct rbsp_sampler_stats 
 		.cpu_covered_s = (double)get(&s->done.cpu_ns) / 1e9,
 		.seconds = (double)(get(&s->last_ns) - get(&s->first_ns)) / 1e9,
 	};
+	if (out->stop_p99_us > out->stop_max_us)
+		out->stop_p99_us = out->stop_max_us; /* the middle of its bucket */
 	if (out->stops)
 		out->stop_mean_us = (double)get(&c->stop_ns) / 1e3 / (double)out->stops;
 	for (size_t i = 0; i < s->n_proc; i++)

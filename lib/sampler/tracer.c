@@ -197,7 +197,9 @@ static void run_tick(struct rbsp_tracer *t, uint64_t i, bool on_time)
 	rbsp_tick_release(s);
 	rbsp_windows(t, at, exact);
 	atomic_store(&t->away, false);
-	if (rbsp_ring_waiting(&t->ring))
+	if (t->n_unlisted)
+		sem_post(&s->wake);
+	else if (rbsp_ring_waiting(&t->ring))
 		wake_decoder(t);
 }
 

@@ -84,6 +84,8 @@ enum rbsp_status rbsp_live_explain(int pid, struct rbsp_err *err)
 
 	if (!read_status(getpid(), &a.self) || !read_status(pid, &a.target))
 		return rbsp_fail(err, RBSP_E_NO_PID, "no such process");
+	if (a.target.state == 'Z' || a.target.state == 'X')
+		return rbsp_fail(err, RBSP_E_NO_PID, "it has ended");
 	a.dumpable = is_dumpable(pid, &a.target);
 	if (a.target.tracer_pid &&
 	    read_proc(a.target.tracer_pid, "comm", command, sizeof(command)) > 0)

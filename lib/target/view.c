@@ -90,7 +90,7 @@ static void plan_stack(struct fill *f, const struct rbsp_capture_spec *spec,
 		       const struct rbsp_view *v)
 {
 	rbsp_addr low = (f->c->regs.sp - 128) & ~(rbsp_addr)7;
-	bool inside = v->stack_start > f->c->regs.sp;
+	bool inside = v->stack_start > f->c->regs.sp && v->stack_start - low < RBSP_STACK_MAX;
 	size_t want = inside ? v->stack_start - low : RBSP_STACK_PLAIN;
 
 	if (!spec->native || !f->c->regs.sp)
@@ -137,7 +137,8 @@ static bool view_holds(const struct rbsp_capture *c, const struct rbsp_capture_s
 	return false;
 }
 
-static void read_again(struct fill *f, const struct rbsp_capture_spec *spec, struct rbsp_view *v)
+static void read_again(struct fill *f, const struct rbsp_capture_spec *spec, struct rbsp_view *v,
+		       uint32_t head)
 {
 	for (int round = 0; round < 3 && v->ec; round++) {
 		forget(f, RBSP_RANGE_EC);
@@ -145,6 +146,7 @@ static void read_again(struct fill *f, const struct rbsp_capture_spec *spec, str
 		forget(f, RBSP_RANGE_NT);
 		forget(f, RBSP_RANGE_STACK);
 		forget(f, RBSP_RANGE_ENTRY);
+		f->c->size = head;
 		f->c->flags &= ~(unsigned)RBSP_CAP_CUT_STACK;
 		plan_thread(f, spec, v);
 		if (v->stack_start)
@@ -164,6 +166,7 @@ static void read_frames(struct fill *f, const struct rbsp_capture_spec *spec, st
 
 	if (!stack || v->vm_end <= stack || cfp < stack || cfp >= v->vm_end) {
 		c->flags |= RBSP_CAP_NO_EC;
+		run(f);
 		return;
 	}
 	frames = v->vm_end - cfp;
@@ -187,11 +190,22 @@ static void read_frames(struct fill *f, const struct rbsp_capture_spec *spec, st
 	}
 }
 
+/*
+ * Whether the stack is worth planning before the ec is known: a thread that has switched fibers has
+ * its sp in one stack and the remembered bound in another, and what lies between may be anything.
+ */
+static bool stack_is_likely(const struct rbsp_capture *c, const struct rbsp_view *v)
+{
+	return !v->slot || (v->stack_start > c->regs.sp &&
+			    v->stack_start - c->regs.sp < v->stack_used + RBSP_STACK_PLAIN);
+}
+
 enum rbsp_status rbsp_view_read(struct rbsp_target *t, const struct rbsp_capture_spec *spec,
 				struct rbsp_view *v, struct rbsp_capture *c, size_t room)
 {
 	struct fill f = { .t = t, .c = c, .room = room };
 	enum rbsp_status st;
+	uint32_t head;
 
 	memset(c->range, 0, sizeof(c->range));
 	c->size = 0;
@@ -199,23 +213,24 @@ enum rbsp_status rbsp_view_read(struct rbsp_target *t, const struct rbsp_capture
 	plan(&f, RBSP_RANGE_SCHED, spec->sched, spec->sched_size);
 	plan(&f, RBSP_RANGE_GC, spec->gc, spec->gc ? 8 : 0);
 	plan(&f, RBSP_RANGE_GC_COUNT, spec->gc_count, spec->gc_count ? 8 : 0);
+	head = c->size;
 	if (v->ec)
 		plan_thread(&f, spec, v);
-	if (!v->slot || v->stack_start)
+	if (stack_is_likely(c, v))
 		plan_stack(&f, spec, v);
 	st = run(&f);
 	if (st == RBSP_E_GONE || (v->slot && !c->range[RBSP_RANGE_SLOT].addr))
 		return st == RBSP_OK ? RBSP_E_FAULT : st;
 	if (v->slot && !view_holds(c, spec, v))
-		read_again(&f, spec, v);
+		read_again(&f, spec, v, head);
+	if (!c->range[RBSP_RANGE_STACK].addr)
+		plan_stack(&f, spec, v);
 	if (v->ec && c->range[RBSP_RANGE_EC].addr) {
 		read_frames(&f, spec, v);
-		return RBSP_OK;
-	}
-	c->flags |= RBSP_CAP_NO_EC;
-	if (!c->range[RBSP_RANGE_STACK].addr) {
-		plan_stack(&f, spec, v);
+	} else {
+		c->flags |= RBSP_CAP_NO_EC;
 		run(&f);
 	}
+	v->stack_used = c->range[RBSP_RANGE_STACK].len;
 	return RBSP_OK;
 }

@@ -11,6 +11,7 @@ struct rbsp_view {
 	rbsp_addr ec, th, nt;
 	rbsp_addr stack_start;      /* upper bound of the native stack */
 	rbsp_addr vm_stack, vm_end; /* [vm_stack, vm_end) */
+	uint64_t stack_used;        /* bytes of the native stack that were read */
 	uint64_t values;            /* bytes of the value stack in use */
 };
 
@@ -21,6 +22,8 @@ struct rbsp_view {
  */
 #define RBSP_STACK_PLAIN (64u << 10)
 #define RBSP_STACK_ENTRY (16u << 10)
+/** No native stack is taken to be longer: a bound that lies further away is another stack's. */
+#define RBSP_STACK_MAX (10u << 20)
 
 /**
  * Read the memory of one thread into a capture whose regs, flags and data are set. Two vectored
