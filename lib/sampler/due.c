@@ -9,23 +9,62 @@ static bool is_wanted(const struct rbsp_entry *e)
 	return atomic_load_explicit(&e->wanted, memory_order_relaxed) >= 0;
 }
 
+/* The pthread_t, so the thread pointer, of the native thread that a Ruby thread runs in; 0:
+ * unknown. */
+static rbsp_addr pthread_of(const struct rbsp_proc *p, rbsp_addr th)
+{
+	const struct rbsp_layout *l = p->loc.layout;
+	rbsp_addr at = th + l->th.pthread, nt = 0;
+	uint64_t pthread = 0;
+
+	if (l->th.pthread == RBSP_NONE) {
+		if (rbsp_read_word(p->live, th + l->th.nt, &nt) != RBSP_OK || !nt)
+			return 0;
+		at = nt + l->nt.pthread;
+	}
+	return rbsp_read_word(p->live, at, &pthread) == RBSP_OK ? pthread : 0;
+}
+
+/* A native thread that has begun to run another Ruby thread since it was last looked at. */
+static struct rbsp_entry *find_reused(struct rbsp_proc *p, rbsp_addr th)
+{
+	rbsp_addr tp = pthread_of(p, th);
+
+	for (size_t i = 0; tp && i < p->n; i++) {
+		struct rbsp_entry *e = p->entry[i];
+
+		if (e->tp != tp || atomic_load(&e->held))
+			continue;
+		if (p->loc.slot_kind == RBSP_SLOT_THREAD)
+			e->view = (struct rbsp_view){ .slot = th + p->loc.layout->th.ec };
+		e->view.th = th;
+		return e;
+	}
+	return NULL;
+}
+
 /*
- * The entry of the thread that owns the GVL; NULL: free, or not known. A new thread is not in the
- * table yet: its sample is lost, and the decoder is told to list the threads again.
+ * The entry of the thread that owns the GVL; NULL: free, or not known. A new native thread is not
+ * in the table yet: its sample is lost, and the decoder is told to list the threads again.
  */
 static struct rbsp_entry *find_owner(struct rbsp_tracer *t, struct rbsp_proc *p)
 {
+	struct rbsp_entry *e = NULL;
 	uint64_t th = 0;
 
 	if (!p->spec.sched || rbsp_read_word(p->live, p->spec.sched, &th) != RBSP_OK || !th)
 		return NULL;
-	for (size_t i = 0; i < p->n; i++) {
+	for (size_t i = 0; i < p->n && !e; i++) {
 		if (p->entry[i]->view.th == th)
-			return p->entry[i];
+			e = p->entry[i];
 	}
-	atomic_store(&p->unlisted, true);
-	t->n_unlisted++;
-	return NULL;
+	if (!e)
+		e = find_reused(p, th);
+	if (!e) {
+		atomic_store(&p->unlisted, true);
+		t->n_unlisted++;
+	}
+	return e;
 }
 
 /*

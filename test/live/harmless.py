@@ -5,34 +5,10 @@
 import os
 import random
 import signal
-import subprocess
 import time
 
 import harness
 from harness import Failed
-
-
-class Sampler:
-    """An rbsample that runs beside the test."""
-
-    def __init__(self, test, pid, *options):
-        argv = [test.binary, "record", "-p", str(pid), "-o", "/dev/null", "-f", "folded", "-d", "600", *map(str, options)]
-        # pylint: disable=consider-using-with,subprocess-popen-preexec-fn
-        self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.PIPE, preexec_fn=harness.child_setup)
-        test.open.append(self)
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-    def kill(self, number=signal.SIGKILL):
-        if self.process.poll() is not None:
-            raise Failed(f"the sampler ended by itself: {self.process.stderr.read()[-300:]!r}")
-        self.process.send_signal(number)
-        err = self.process.communicate(timeout=30)[1].decode("utf-8", "replace")
-        return self.process.returncode, err
 
 
 def latencies(program, count):
@@ -56,7 +32,7 @@ def in_turns(test, program, hz):
     alone, with_it, codes = [], [], set()
     for _ in range(turns):
         alone += latencies(program, count)
-        sampler = Sampler(test, program.pid, "-r", hz)
+        sampler = harness.Sampler(test, program.pid, "-r", hz)
         time.sleep(0.3)
         with_it += latencies(program, count)
         code, err = sampler.kill(signal.SIGINT)
@@ -96,7 +72,7 @@ def between_ticks(test):
     program = test.start("threads.rb", 4)
     program.line()
     for hz, allowed in ((1, 0.02), (99, 0.15)):
-        sampler = Sampler(test, program.pid, "-r", hz)
+        sampler = harness.Sampler(test, program.pid, "-r", hz)
         time.sleep(0.3)
         seen = looked = 0
         end = time.monotonic() + (10 if test.full else 3)
@@ -132,7 +108,7 @@ def killed(test):
     good = 0
     for k in range(count):
         native = random.choice(("off", "leaf", "full"))
-        sampler = Sampler(test, program.pid, "-r", random.choice((99, 997, 5000)), "-n", native,
+        sampler = harness.Sampler(test, program.pid, "-r", random.choice((99, 997, 5000)), "-n", native,
                           *random.choice(((), ("-i",))))
         time.sleep(random.uniform(0.0, 0.25))
         if sampler.process.poll() is not None:
@@ -153,7 +129,7 @@ def held(test):
     program.wait_cpu(100_000_000)
     frozen = back = 0
     for _ in range(count):
-        sampler = Sampler(test, program.pid, "-r", 5)
+        sampler = harness.Sampler(test, program.pid, "-r", 5)
         time.sleep(random.uniform(0.2, 0.6))
         os.kill(sampler.process.pid, signal.SIGSTOP)
         time.sleep(0.02)

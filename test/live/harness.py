@@ -438,6 +438,29 @@ class Test:
             shutil.rmtree(os.path.dirname(self.copied), ignore_errors=True)
 
 
+class Sampler:
+    """An rbsample that runs beside the test."""
+
+    def __init__(self, test, pid, *options):
+        argv = [test.binary, "record", "-p", str(pid), "-o", "/dev/null", "-f", "folded", "-d", "600", *map(str, options)]
+        # pylint: disable=consider-using-with,subprocess-popen-preexec-fn
+        self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, preexec_fn=child_setup)
+        test.open.append(self)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def kill(self, number=signal.SIGKILL):
+        if self.process.poll() is not None:
+            raise Failed(f"the sampler ended by itself: {self.process.stderr.read()[-300:]!r}")
+        self.process.send_signal(number)
+        err = self.process.communicate(timeout=30)[1].decode("utf-8", "replace")
+        return self.process.returncode, err
+
+
 def need_ptrace():
     """Whether a process may be seized here at all; a container's seccomp filter may say no."""
     libc = ctypes.CDLL(None, use_errno=True)

@@ -154,6 +154,24 @@ START_TEST(follows_another_ec)
 }
 END_TEST
 
+START_TEST(a_switch_to_a_far_stack_reads_nothing_between)
+{
+	struct fake *f = fake_new();
+	struct rbsp_view v = { .slot = SLOT };
+	struct rbsp_capture c = capture_of(STACK_END - 0x800);
+
+	rbsp_view_read(&f->base, &spec, &v, &c, 1 << 20);
+	v.stack_start =
+		STACK_END + (UINT64_C(1) << 32); /* the fiber that ran before has its stack there */
+	ck_assert_int_eq(rbsp_view_read(&f->base, &spec, &v, &c, 1 << 20), RBSP_OK);
+	ck_assert_uint_eq(c.flags & RBSP_CAP_CUT_STACK, 0);
+	ck_assert_uint_eq(c.range[RBSP_RANGE_STACK].len, 0x800 + 128);
+	ck_assert_uint_lt(c.size, 0x4000);
+	free(c.data);
+	free(f);
+}
+END_TEST
+
 START_TEST(deep_values_come_whole)
 {
 	struct fake *f = fake_new();
@@ -237,6 +255,7 @@ Suite *suite_target_view(void)
 	tcase_add_test(tc, reads_all_ranges_at_first_sight);
 	tcase_add_test(tc, two_reads_when_nothing_moved);
 	tcase_add_test(tc, follows_another_ec);
+	tcase_add_test(tc, a_switch_to_a_far_stack_reads_nothing_between);
 	tcase_add_test(tc, deep_values_come_whole);
 	tcase_add_test(tc, no_ec_leaves_the_native_stack);
 	tcase_add_loop_test(tc, torn_ec_reads_no_frames, 0, RBSP_COUNT_OF(torn));
