@@ -180,13 +180,16 @@ enum rbsp_status rbsp_proc_open(int pid, const struct rbsp_sampler_options *o,
 				struct rbsp_err *err)
 {
 	for (int tries = 0; tries < EXEC_TRIES; tries++) {
-		enum rbsp_status st = open_once(pid, o, frames, out, err);
+		struct rbsp_proc *p = NULL;
+		enum rbsp_status st = open_once(pid, o, frames, &p, err);
 
-		if (st != RBSP_OK || !rbsp_live_execed((*out)->live) ||
-		    rbsp_live_ended((*out)->live))
+		if (!p)
 			return st;
-		rbsp_proc_free(*out);
-		*out = NULL;
+		if (!rbsp_live_execed(p->live) || rbsp_live_ended(p->live)) {
+			*out = p;
+			return RBSP_OK;
+		}
+		rbsp_proc_free(p);
 	}
 	return rbsp_fail(err, RBSP_E_BOOTING, "process %d calls exec again and again", pid);
 }
