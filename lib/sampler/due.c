@@ -25,6 +25,14 @@ static rbsp_addr pthread_of(const struct rbsp_proc *p, rbsp_addr th)
 	return rbsp_read_word(p->live, at, &pthread) == RBSP_OK ? pthread : 0;
 }
 
+/* Addresses of ended threads are used again by new ones. */
+static bool is_alive(const struct rbsp_entry *e)
+{
+	struct rbsp_schedstat s;
+
+	return rbsp_entry_schedstat(e, &s);
+}
+
 /* A native thread that has begun to run another Ruby thread since it was last looked at. */
 static struct rbsp_entry *find_reused(struct rbsp_proc *p, rbsp_addr th)
 {
@@ -33,7 +41,7 @@ static struct rbsp_entry *find_reused(struct rbsp_proc *p, rbsp_addr th)
 	for (size_t i = 0; tp && i < p->n; i++) {
 		struct rbsp_entry *e = p->entry[i];
 
-		if (e->tp != tp || atomic_load(&e->held))
+		if (e->tp != tp || atomic_load(&e->held) || !is_alive(e))
 			continue;
 		if (p->loc.slot_kind == RBSP_SLOT_THREAD)
 			e->view = (struct rbsp_view){ .slot = th + p->loc.layout->th.ec };
@@ -55,7 +63,7 @@ static struct rbsp_entry *find_owner(struct rbsp_tracer *t, struct rbsp_proc *p)
 	if (!p->spec.sched || rbsp_read_word(p->live, p->spec.sched, &th) != RBSP_OK || !th)
 		return NULL;
 	for (size_t i = 0; i < p->n && !e; i++) {
-		if (p->entry[i]->view.th == th)
+		if (p->entry[i]->view.th == th && is_alive(p->entry[i]))
 			e = p->entry[i];
 	}
 	if (!e)
