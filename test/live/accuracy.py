@@ -71,7 +71,8 @@ def rate(test):
     program.close()
     s = r.summary()
     want = 99 * seconds
-    test.check(abs(s["samples"] - want) <= want / 100,
+    # Ticks at which the thread had no cpu are not due: some are, where the machine is shared.
+    test.check(-want / (100 if test.full else 20) <= s["samples"] - want <= want / 100,
                f"{seconds} s at 99 Hz: {s['samples']:.0f} samples of a busy thread, wanted {want} +- {want / 100:.0f} "
                f"({s['late']:.0f} late, {s['lost']:.0f} lost {s['causes'] or ''}; it had {spent / wall:.2f} of a cpu)")
     test.check(abs(s["seconds"] - seconds) <= 0.1, f"the summary says {s['seconds']} s of {seconds}")
